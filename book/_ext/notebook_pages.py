@@ -1,0 +1,59 @@
+"""What the book adds to myst-nb's pages: anchors of deciding cells, and run times.
+
+A code cell whose metadata names claims of the sources (``claims: [A31]``) gets the anchor
+``claim-a31``, so that a verdict can point at the cell that decides it. One whose metadata names
+theorems (``checks: [thm-shift]``) is marked as their check.
+"""
+
+from typing import Any
+
+from docutils import nodes
+from myst_nb.sphinx_ import NbMetadataCollector
+from sphinx.application import Sphinx
+from sphinx.transforms import SphinxTransform
+from sphinx.util import logging
+
+logger = logging.getLogger(__name__)
+
+
+class AnchorClaims(SphinxTransform):
+    """Give the first cell that decides a claim the claim's anchor."""
+
+    default_priority = 200  # before MyST resolves the links within a page, at 879
+
+    def apply(self, **kwargs: Any) -> None:
+        anchored: set[str] = set()
+        for cell in self.document.findall(nodes.container):
+            claims = cell.get("cell_metadata", {}).get("claims", [])
+            for claim in claims:
+                name = f"claim-{claim.lower()}"
+                if name not in anchored:
+                    anchored.add(name)
+                    target = nodes.target("", "", ids=[name], names=[name])
+                    cell.insert(0, target)
+                    self.document.note_explicit_target(target)
+            if claims:
+                cell["classes"].append("decides-claims")
+            if cell.get("cell_metadata", {}).get("checks"):
+                cell["classes"].append("checks-theorem")
+
+
+def report_run_times(app: Sphinx, exception: Exception | None) -> None:
+    """Say how long each notebook ran."""
+    if exception is not None or app.env is None:
+        return
+    times = {}
+    for name in sorted(app.env.found_docs):
+        data = NbMetadataCollector.get_doc_data(app.env)[name].get("exec_data")
+        if data and data.get("runtime") is not None:
+            times[name] = data["runtime"]
+    if times:
+        logger.info("Run time of each notebook:")
+        for name, seconds in times.items():
+            logger.info(f"  {seconds:6.1f} s  {name}")
+
+
+def setup(app: Sphinx) -> dict[str, bool]:
+    app.add_transform(AnchorClaims)
+    app.connect("build-finished", report_run_times)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}

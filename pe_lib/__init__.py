@@ -1,0 +1,13 @@
+"""Sinusoidal positional encoding: two implementations with one set of names.
+
+``pe_lib.numpy``
+    The readable reference. Needs NumPy alone.
+``pe_lib.torch``
+    The same functions on tensors of any device, and two modules to put into a model.
+``pe_lib.plots``, ``pe_lib.widgets``
+    The figures and sliders of the book "Positional Encoding — derived, executed, measured".
+
+Importing the package itself imports none of them.
+"""
+
+__version__ = "0.1.0"

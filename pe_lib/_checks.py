@@ -1,0 +1,103 @@
+"""Checks of arguments, shared by both implementations.
+
+Every check returns the value in its plain form, or raises an error that names the argument, the
+value it got and what is allowed.
+"""
+
+import math
+import numbers
+import operator
+from typing import Literal, SupportsFloat, SupportsIndex, get_args
+
+Layout = Literal["interleaved", "split"]
+Spacing = Literal["paper", "tensor2tensor"]
+
+
+def check_integer(name: str, value: SupportsIndex, *, at_least: int | None = None) -> int:
+    """An integer (Python's or NumPy's, no bool), not below ``at_least``."""
+    allowed = "an integer" if at_least is None else f"an integer of at least {at_least}"
+    if isinstance(value, bool) or not hasattr(value, "__index__"):
+        raise TypeError(f"{name} must be {allowed}, got {value!r}")
+    try:
+        integer = operator.index(value)
+    except TypeError:
+        raise TypeError(f"{name} must be {allowed}, got {value!r}") from None
+    if at_least is not None and integer < at_least:
+        raise ValueError(f"{name} must be {allowed}, got {integer}")
+    return integer
+
+
+def check_even(name: str, value: SupportsIndex) -> int:
+    """A positive even integer: half of the entries are sines, half are cosines."""
+    integer = check_integer(name, value)
+    if integer <= 0 or integer % 2:
+        raise ValueError(f"{name} must be a positive even integer, got {integer}")
+    return integer
+
+
+def check_base(base: SupportsFloat) -> float:
+    """A finite real number of at least 1, so that frequencies never grow with their index."""
+    number = check_real("base", base)
+    if number < 1:
+        raise ValueError(f"base must be a finite number of at least 1, got {number!r}")
+    return number
+
+
+def check_real(name: str, value: SupportsFloat) -> float:
+    """One finite real number, of Python or a zero-dimensional array."""
+    refused = isinstance(value, (bool, str, bytes)) or not hasattr(value, "__float__")
+    if refused or (isinstance(value, numbers.Complex) and not isinstance(value, numbers.Real)):
+        raise TypeError(f"{name} must be a finite real number, got {value!r}")
+    try:
+        number = float(value)
+    except (TypeError, ValueError, OverflowError):
+        raise TypeError(f"{name} must be a finite real number, got {value!r}") from None
+    if not math.isfinite(number):
+        raise ValueError(f"{name} must be a finite real number, got {number!r}")
+    return number
+
+
+def check_layout(layout: str) -> None:
+    """One of the two orders in which sines and cosines are stored."""
+    _check_choice("layout", layout, get_args(Layout))
+
+
+def check_spacing(spacing: str) -> None:
+    """One of the two ways to space the frequencies."""
+    _check_choice("spacing", spacing, get_args(Spacing))
+
+
+def check_row_width(name: str, width: int, d_model: int) -> None:
+    """The last axis of an array that holds rows of ``d_model`` entries."""
+    if width != d_model:
+        raise ValueError(f"the last axis of {name} must be d_model = {d_model}, got {width}")
+
+
+def check_same_rows(
+    name: str, shape: tuple[int, ...], other_name: str, other: tuple[int, ...]
+) -> None:
+    """One row of position for each row of content: a single row is never repeated silently."""
+    if shape[-2] != other[-2]:
+        raise ValueError(f"{name} must have {other_name}'s {other[-2]} rows, got {shape[-2]}")
+
+
+def check_broadcast(
+    name: str, shape: tuple[int, ...], target: tuple[int, ...], target_name: str
+) -> None:
+    """``shape`` must broadcast to ``target`` without enlarging it."""
+    pairs = zip(reversed(shape), reversed(target), strict=False)
+    if len(shape) > len(target) or any(a not in (1, b) for a, b in pairs):
+        raise ValueError(f"{name} must broadcast to {target_name} = {target}, got shape {shape}")
+
+
+def check_probability(name: str, value: SupportsFloat) -> float:
+    """A number from 0 to 1, as the rate of dropout."""
+    number = check_real(name, value)
+    if not 0 <= number <= 1:
+        raise ValueError(f"{name} must be a number from 0 to 1, got {number!r}")
+    return number
+
+
+def _check_choice(name: str, value: str, allowed: tuple[str, ...]) -> None:
+    if value not in allowed:
+        raise ValueError(f"{name} must be one of {', '.join(map(repr, allowed))}, got {value!r}")

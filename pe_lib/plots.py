@@ -1,0 +1,155 @@
+"""The one figure style of the book, and the drawings that more than one page needs.
+
+Colours are those of Okabe and Ito (2008), chosen to differ for every common form of colour vision.
+Figures have an opaque background, so they read on any page; the site inverts their lightness in
+dark mode and keeps the hue.
+"""
+
+import io
+import re
+from collections.abc import Sequence
+from xml.sax.saxutils import quoteattr
+
+import matplotlib as mpl
+import matplotlib.pyplot as plt
+import numpy as np
+from cycler import cycler
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.image import AxesImage
+from matplotlib.patches import Circle
+from numpy.typing import ArrayLike
+
+BLUE, ORANGE, GREEN, VERMILION = "#0072B2", "#E69F00", "#009E73", "#D55E00"
+PURPLE, SKY, GREY, INK = "#CC79A7", "#56B4E9", "#767676", "#1F2328"
+COLOURS = (BLUE, ORANGE, GREEN, VERMILION, PURPLE, SKY)
+SEQUENTIAL, DIVERGING = "cividis", "PuOr"
+
+STYLE = {
+    "figure.figsize": (6.4, 3.4),
+    "figure.constrained_layout.use": True,
+    "figure.facecolor": "white",
+    "axes.facecolor": "white",
+    "axes.prop_cycle": cycler(color=COLOURS),
+    "axes.edgecolor": GREY,
+    "axes.labelcolor": INK,
+    "axes.titlesize": "medium",
+    "axes.titlelocation": "left",
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.grid": True,
+    "axes.axisbelow": True,
+    "grid.color": "#E3E6E8",
+    "grid.linewidth": 0.8,
+    "xtick.color": GREY,
+    "ytick.color": GREY,
+    "xtick.labelcolor": INK,
+    "ytick.labelcolor": INK,
+    "text.color": INK,
+    "font.size": 11.0,
+    "lines.linewidth": 1.8,
+    "legend.frameon": False,
+    "image.cmap": SEQUENTIAL,
+    "image.interpolation": "nearest",
+    "svg.hashsalt": "pe_lib",  # the same figure gives the same file, so a test can compare it
+}
+
+
+def use_style() -> None:
+    """Draw the figures of this session in the book's style, as SVG in a notebook."""
+    mpl.rcParams.update(STYLE)  # type: ignore[arg-type]  # the stub wants literal keys
+    try:
+        from IPython.core.getipython import get_ipython
+        from matplotlib_inline.backend_inline import set_matplotlib_formats
+    except ImportError:  # no notebook here
+        return
+    if get_ipython() is not None:
+        set_matplotlib_formats("svg", metadata={"Date": None})
+
+
+def heat_map(
+    ax: Axes,
+    matrix: ArrayLike,
+    *,
+    x_label: str,
+    y_label: str,
+    limit: float | None = None,
+    colour_label: str | None = None,
+) -> AxesImage:
+    """Draw a signed matrix, row 0 at the top, with colours symmetric about 0.
+
+    ``limit`` is the value of the strongest colour, by default the largest magnitude there is. With
+    a ``colour_label`` a colour bar is drawn beside it.
+    """
+    matrix = np.asarray(matrix)
+    limit = float(np.abs(matrix).max()) if limit is None else limit
+    image = ax.imshow(matrix, cmap=DIVERGING, vmin=-limit, vmax=limit, aspect="auto")
+    ax.grid(visible=False)
+    ax.set(xlabel=x_label, ylabel=y_label)
+    if colour_label is not None:
+        ax.figure.colorbar(image, ax=ax, label=colour_label)
+    return image
+
+
+def annotate_cells(ax: Axes, matrix: ArrayLike, form: str = "{:.2f}") -> None:
+    """Write each entry of a small matrix into its cell, light on dark and dark on light."""
+    matrix = np.asarray(matrix)
+    image = ax.images[-1]
+    for (row, column), value in np.ndenumerate(matrix):
+        red, green, blue, _ = image.cmap(image.norm(value))
+        dark = 0.299 * red + 0.587 * green + 0.114 * blue < 0.5
+        ax.text(
+            column,
+            row,
+            form.format(value),
+            ha="center",
+            va="center",
+            color="white" if dark else INK,
+        )
+
+
+def clock(ax: Axes, angle: float, *, colour: str = BLUE, label: str = "") -> None:
+    """Draw a [sin, cos] pair as the hand of a clock: 0 points up, growing angles turn clockwise.
+
+    With the sine to the right and the cosine upwards, the hand of position x stands where a clock
+    hand would after turning by ω_ix, so T(Δx) turns it clockwise.
+    """
+    ax.add_patch(Circle((0, 0), 1, fill=False, color=GREY, linewidth=1))
+    ax.plot([0, np.sin(angle)], [0, np.cos(angle)], color=colour, solid_capstyle="round")
+    ax.plot(np.sin(angle), np.cos(angle), "o", color=colour, markersize=6)
+    ax.set(xlim=(-1.15, 1.15), ylim=(-1.15, 1.15), aspect="equal", title=label)
+    ax.axis("off")
+
+
+def to_svg(figure: Figure, label: str) -> str:
+    """The figure as one inline SVG element with a text alternative. Closes the figure.
+
+    Text stays text, so it is small, sharp and set in the page's own font.
+    """
+    buffer = io.StringIO()
+    with mpl.rc_context({"svg.fonttype": "none"}):
+        figure.savefig(buffer, format="svg", metadata={"Date": None})
+    plt.close(figure)
+    svg = buffer.getvalue()
+    svg = svg[svg.index("<svg") :]
+    svg = re.sub(r"\s*<metadata>.*?</metadata>", "", svg, flags=re.DOTALL)
+    svg = re.sub(r'(?<= d=")[^"]+', _shorten_path, svg)
+    svg = re.sub(r">\s+<", "><", svg)
+    size = re.compile(r'width="([\d.]+)pt" height="[\d.]+pt"')
+    shown = 'width="{}pt" style="max-width:100%;height:auto" role="img" aria-label={}'
+    return size.sub(lambda found: shown.format(found[1], quoteattr(label)), svg, count=1)
+
+
+def _shorten_path(path: re.Match[str]) -> str:
+    """The same path on one line, its coordinates cut to a hundredth of a point."""
+    return re.sub(r"(\.\d\d)\d+", r"\1", " ".join(path[0].split()))
+
+
+def small_multiples(count: int, *, columns: int, height: float) -> tuple[Figure, Sequence[Axes]]:
+    """A figure of the book's width with ``count`` axes in rows of ``columns``."""
+    rows = -(-count // columns)
+    figure, axes = plt.subplots(rows, columns, figsize=(6.4, rows * height), squeeze=False)
+    flat = list(axes.flat)
+    for spare in flat[count:]:
+        spare.set_axis_off()
+    return figure, flat[:count]

@@ -1,0 +1,116 @@
+"""Sliders that move without a kernel.
+
+Every frame is drawn when the cell runs, and the slider is linked to the stack of frames in the
+browser. So one cell gives a live slider in JupyterLab, on Binder and in the built page.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
+
+import ipywidgets as widgets
+from matplotlib.figure import Figure
+
+from pe_lib.plots import to_svg
+
+MOST_FRAMES_OF_ONE_SLIDER, MOST_FRAMES_OF_TWO = 40, 100
+
+X = TypeVar("X")
+Y = TypeVar("Y")
+
+
+class FrameSlider(widgets.VBox):  # type: ignore[misc]  # ipywidgets has no types
+    """One or two sliders above the stack of prepared pictures that they choose from."""
+
+    def __init__(self, children: Sequence[widgets.Widget], first_frame: str, title: str) -> None:
+        super().__init__(children=tuple(children))
+        self.add_class("pe-slider")
+        self._first_frame, self._title = first_frame, title
+
+    def __repr__(self) -> str:
+        return self._title
+
+    def _repr_mimebundle_(self, **kwargs: Any) -> dict[str, Any]:
+        """The live widget, and its first picture for pages and printers that cannot show it."""
+        bundle = super()._repr_mimebundle_(**kwargs) or {}
+        return bundle | {"text/plain": repr(self), "image/svg+xml": self._first_frame}
+
+
+def frame_slider(
+    draw: Callable[[X], Figure],
+    values: Sequence[X],
+    *,
+    label: str,
+    describe: Callable[[X], str],
+    show: Callable[[X], str] = str,
+    start: int = 0,
+) -> FrameSlider:
+    """A slider over the figures that ``draw`` makes for each of at most 40 values.
+
+    Parameters
+    ----------
+    draw
+        Makes the figure of one value. All figures should have one size and fixed axis limits.
+    values
+        What the slider runs through.
+    label
+        The name of the slider, for everyone who reads or hears the page.
+    describe
+        A sentence that says what the picture of a value shows: its text alternative.
+    show
+        How a value is written beside the slider.
+    start
+        Index of the value to begin with.
+    """
+    values = list(values)
+    _check_frames(len(values), MOST_FRAMES_OF_ONE_SLIDER)
+    frames = [to_svg(draw(value), describe(value)) for value in values]
+    slider = _slider(label, [show(value) for value in values], start)
+    stack = widgets.Stack([widgets.HTML(frame) for frame in frames], selected_index=start)
+    widgets.jslink((slider, "index"), (stack, "selected_index"))
+    return FrameSlider([slider, stack], frames[start], f"Slider: {label}, {len(values)} frames")
+
+
+def frame_slider_2d(
+    draw: Callable[[X, Y], Figure],
+    values: tuple[Sequence[X], Sequence[Y]],
+    *,
+    labels: tuple[str, str],
+    describe: Callable[[X, Y], str],
+    show: tuple[Callable[[X], str], Callable[[Y], str]] = (str, str),
+    start: tuple[int, int] = (0, 0),
+) -> FrameSlider:
+    """Two sliders over the figures of each pair of values, at most 100 in all.
+
+    The arguments are those of `frame_slider`, twice.
+    """
+    first, second = list(values[0]), list(values[1])
+    _check_frames(len(first) * len(second), MOST_FRAMES_OF_TWO)
+    frames = [[to_svg(draw(x, y), describe(x, y)) for y in second] for x in first]
+    outer_slider = _slider(labels[0], [show[0](x) for x in first], start[0])
+    inner_slider = _slider(labels[1], [show[1](y) for y in second], start[1])
+    inner_stacks = [
+        widgets.Stack([widgets.HTML(frame) for frame in row], selected_index=start[1])
+        for row in frames
+    ]
+    outer_stack = widgets.Stack(inner_stacks, selected_index=start[0])
+    widgets.jslink((outer_slider, "index"), (outer_stack, "selected_index"))
+    for stack in inner_stacks:
+        widgets.jslink((inner_slider, "index"), (stack, "selected_index"))
+    title = f"Sliders: {labels[0]} × {labels[1]}, {len(first) * len(second)} frames"
+    first_frame = frames[start[0]][start[1]]
+    return FrameSlider([outer_slider, inner_slider, outer_stack], first_frame, title)
+
+
+def _slider(label: str, shown: Sequence[str], start: int) -> widgets.SelectionSlider:
+    return widgets.SelectionSlider(
+        options=[(text, index) for index, text in enumerate(shown)],
+        index=start,
+        description=label,
+        style={"description_width": "initial"},
+        layout={"width": "min(100%, 32em)"},
+    )
+
+
+def _check_frames(count: int, most: int) -> None:
+    if not 1 <= count <= most:
+        raise ValueError(f"values must give from 1 to {most} frames, got {count}")

@@ -1,0 +1,68 @@
+"""Execute the notebooks and build the site in _build/html. Does nothing when nothing changed."""
+
+import hashlib
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+BUILD = ROOT / "_build"
+INDEX = BUILD / "html" / "index.html"
+
+# What the execution of a notebook depends on beside the notebook itself, and what the site does.
+EXECUTION_INPUTS = ("pe_lib", "book/data", "requirements.txt", "constraints.txt")
+SITE_INPUTS = (*EXECUTION_INPUTS, "book", "_config.yml", "_toc.yml", "tools/build_book.py")
+
+
+def main() -> None:
+    site_state, execution_state = fingerprint(SITE_INPUTS), fingerprint(EXECUTION_INPUTS)
+    site_stamp, execution_stamp = BUILD / "site-inputs", BUILD / "execution-inputs"
+    if INDEX.exists() and read(site_stamp) == site_state:
+        print("Nothing changed since the last build.")
+    else:
+        site_stamp.unlink(missing_ok=True)
+        if read(execution_stamp) != execution_state:
+            shutil.rmtree(BUILD / ".jupyter_cache", ignore_errors=True)
+        BUILD.mkdir(exist_ok=True)
+        execution_stamp.write_text(execution_state)
+        build()
+        site_stamp.write_text(site_state)
+    print(f"The book is at {INDEX}")
+
+
+def build() -> None:
+    """Run Jupyter Book with every warning an error."""
+    shutil.rmtree(BUILD / "html", ignore_errors=True)
+    command = [str(Path(sys.executable).parent / "jupyter-book"), "build", ".", "--all", "-W", "-n"]
+    code = subprocess.run([*command, "--keep-going"], cwd=ROOT, check=False).returncode
+    if code or not INDEX.exists():
+        sys.exit("The book was not built: the first error or warning above says why.")
+
+
+def fingerprint(inputs: Iterable[str]) -> str:
+    """A hash of the names and the contents of all files under the inputs."""
+    digest = hashlib.sha256()
+    for path in sorted({file for name in inputs for file in files_under(ROOT / name)}):
+        digest.update(f"{path.relative_to(ROOT)}\0".encode())
+        digest.update(path.read_bytes())
+    return digest.hexdigest()
+
+
+def files_under(path: Path) -> Iterator[Path]:
+    """The file itself, or every file of a folder but for caches and editors' leftovers."""
+    if path.is_file():
+        yield path
+    for file in path.rglob("*"):
+        parts = file.relative_to(path).parts
+        if file.is_file() and not any(p == "__pycache__" or p.startswith(".") for p in parts):
+            yield file
+
+
+def read(stamp: Path) -> str:
+    return stamp.read_text() if stamp.exists() else ""
+
+
+if __name__ == "__main__":
+    main()

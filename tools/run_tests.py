@@ -1,0 +1,64 @@
+"""Run every check, then sum up. Exits with 1 where one of them failed."""
+
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+BIN = Path(sys.executable).parent
+
+CHECKS = {
+    "style": ["ruff", "check", "."],
+    "format": ["ruff", "format", "--check", "."],
+    "types": ["mypy", "pe_lib", "tests", "tools", "book/_ext"],
+    "types in notebooks": ["nbqa", "mypy", "book"],
+    "library": [
+        "pytest",
+        "-q",
+        "-n",
+        "2",
+        "--doctest-modules",
+        "pe_lib",
+        "tests",
+        "--ignore",
+        "tests/site",
+    ],
+    "notebooks": [
+        "pytest",
+        "-q",
+        "-n",
+        "2",
+        "--dist",
+        "loadfile",
+        "book",
+        "--nbval",
+        "--nbval-current-env",
+        "--nbval-sanitize-with",
+        "tests/nbval_sanitize.cfg",
+    ],
+    "site": ["pytest", "-q", "tests/site"],
+}
+
+
+def main() -> None:
+    os.environ["PATH"] = f"{BIN}{os.pathsep}{os.environ['PATH']}"
+    results = {name: run(name, command) for name, command in CHECKS.items()}
+    print()
+    for name, (passed, seconds) in results.items():
+        print(f"  {'passed' if passed else 'FAILED'}  {seconds:6.1f} s  {name}")
+    failed = sum(not passed for passed, _ in results.values())
+    print(f"\n{len(results) - failed} passed, {failed} failed")
+    sys.exit(1 if failed else 0)
+
+
+def run(name: str, command: list[str]) -> tuple[bool, float]:
+    print(f"\n== {name}: {' '.join(command)}", flush=True)
+    started = time.perf_counter()
+    code = subprocess.run(command, cwd=ROOT, check=False).returncode
+    return code == 0, time.perf_counter() - started
+
+
+if __name__ == "__main__":
+    main()
