@@ -1,0 +1,143 @@
+"""Read the prose of a notebook: its blocks, its words, and the numbers it states."""
+
+import ast
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from nbformat import NotebookNode
+
+FENCE_OPENS = re.compile(r"^(:{3,})\{([\w:-]+)\}")
+FENCE_CLOSES = re.compile(r"^:{3,}\s*$")
+
+NOT_PROSE = (
+    r"```.*?```",  # code
+    r"`[^`]*`",  # code, and the target of a role
+    r"\{[\w:]+\}",  # a role
+    r"\]\([^)]*\)",  # the target of a link
+    r"https?://\S+",
+    r"^:\w+:.*$",  # an option of a directive
+    r"\[[A-E]\d\d\]",  # a claim of the sources
+)
+NUMBER = re.compile(
+    r"(?<![\w.])(\d+(?:\.\d+)?)"
+    r"(?:\s*(?:\\times|\\cdot|×|·)\s*10\^?\{?([-−+]?\d+)\}?|e([-+]?\d+))?"
+)
+YEARS = range(1900, 2031)
+SUPERSCRIPTS = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹⁻", "0123456789-")
+
+
+@dataclass(frozen=True)
+class Number:
+    """A number as it is written: its value, and the weight of its last digit."""
+
+    text: str
+    value: float
+    unit: float
+    digits: int = field(compare=False)
+
+    def is_shown_by(self, others: set["Number"]) -> bool:
+        """Whether one of the others, rounded to the digits of this one, is this one."""
+        half = 0.5 * self.unit * (1 + 1e-9)
+        return any(abs(other.value - self.value) <= half for other in others)
+
+
+def numbers_in(text: str) -> Iterator[Number]:
+    """Every number of a text, thousands separators and powers of ten understood."""
+    text = re.sub(r"(?<=\d)(?:,|\{,\}|\\,|_|\u202f|\u2009)(?=\d{3}(?!\d))", "", text)
+    text = re.sub(r"10([⁰¹²³⁴⁵⁶⁷⁸⁹⁻]+)", lambda m: "10^" + m[1].translate(SUPERSCRIPTS), text)
+    for found in NUMBER.finditer(text):
+        mantissa = found[1]
+        exponent = int((found[2] or found[3] or "0").replace("−", "-"))
+        decimals = len(mantissa.partition(".")[2])
+        digits = mantissa.replace(".", "").lstrip("0")
+        if "." not in mantissa:
+            digits = digits.rstrip("0")
+        yield Number(
+            found[0], float(f"{mantissa}e{exponent}"), 10.0 ** (exponent - decimals), len(digits)
+        )
+
+
+def precise_numbers_in(prose: str) -> Iterator[Number]:
+    """The numbers of a prose text that a cell has to show: three or more digits, and no year."""
+    for pattern in NOT_PROSE:
+        prose = re.sub(pattern, " ", prose, flags=re.DOTALL | re.MULTILINE)
+    for number in numbers_in(prose):
+        is_year = number.unit == 1 and number.value in YEARS
+        if number.digits >= 3 and not is_year:
+            yield number
+
+
+def numbers_shown_by(notebook: NotebookNode) -> set[Number]:
+    """The numbers of the stored outputs, and those of the assertions."""
+    texts = []
+    for cell in code_cells(notebook):
+        texts += assertions_of(cell.source)
+        texts += [text for output in cell.outputs for text in texts_of(output)]
+    return {number for text in texts for number in numbers_in(text)}
+
+
+def texts_of(output: NotebookNode) -> Iterator[str]:
+    """What an output says in words: pictures aside."""
+    yield output.get("text", "")
+    for kind, content in output.get("data", {}).items():
+        if kind in ("text/plain", "text/markdown", "text/latex"):
+            yield content
+        elif kind == "text/html":
+            yield re.sub(r"<[^>]+>", " ", content)
+
+
+def assertions_of(source: str) -> list[str]:
+    """The text of every assertion in a cell, NumPy's and torch's own included."""
+    tree = ast.parse(source)
+    found = [node for node in ast.walk(tree) if isinstance(node, ast.Assert) or _asserts(node)]
+    return [ast.get_source_segment(source, node) or "" for node in found]
+
+
+def _asserts(node: ast.AST) -> bool:
+    return isinstance(node, ast.Call) and "assert" in ast.unparse(node.func)
+
+
+def code_cells(notebook: NotebookNode) -> list[NotebookNode]:
+    return [cell for cell in notebook.cells if cell.cell_type == "code" and cell.source.strip()]
+
+
+def markdown_of(notebook: NotebookNode) -> str:
+    return "\n\n".join(cell.source for cell in notebook.cells if cell.cell_type == "markdown")
+
+
+def headings_of(markdown: str) -> list[str]:
+    """The headings of the second level."""
+    return re.findall(r"^## (.+?)\s*$", markdown, flags=re.MULTILINE)
+
+
+def section(markdown: str, heading: str) -> str:
+    """The text under a heading of the second level."""
+    found = re.search(rf"^## {re.escape(heading)}\s*$(.*?)(?=^## |\Z)", markdown, re.M | re.S)
+    return found[1] if found else ""
+
+
+def without_blocks(markdown: str, *names: str) -> str:
+    """The text without the directives of these names, and what stands inside them."""
+    kept, open_blocks = [], []
+    for line in markdown.splitlines():
+        opened = FENCE_OPENS.match(line)
+        if opened:
+            open_blocks.append(opened[2])
+        if not any(block in names for block in open_blocks):
+            kept.append(line)
+        if FENCE_CLOSES.match(line) and open_blocks:
+            open_blocks.pop()
+    return "\n".join(kept)
+
+
+def words_to_read(notebook: NotebookNode) -> int:
+    """Words of the page contract: no mathematics, proofs, exercises, solutions or verdicts."""
+    text = markdown_of(notebook)
+    for heading in ("What the sources said", "Exercises", "References"):
+        text = text.replace(section(text, heading), "\n")
+    text = re.sub(r":{3}\{admonition\} 한국어.*?^:{3}\s*$", " ", text, flags=re.M | re.S)
+    text = without_blocks(text, "prf:proof", "exercise", "solution", "solution-start")
+    for pattern in (r"```.*?```", r"\$\$.*?\$\$", r"\$[^$]+\$", r"^:\w+:.*$", r"\]\([^)]*\)"):
+        text = re.sub(pattern, " ", text, flags=re.S | re.M)
+    return len(re.findall(r"[A-Za-z][\w'’-]*", text))
