@@ -16,7 +16,7 @@ HEADER = """\
 # Every package that the book, its tests and Binder install, at the version they were tested with.
 # Written by `make constraints`; do not edit.
 """
-LEFT_OUT = ("nvidia-", "cuda-", "triton", "pe_lib", "pe-lib", "-e ")
+LEFT_OUT = ("nvidia-", "cuda-", "triton", "pe_lib", "pe-lib", "-e ", "#")
 
 
 def main() -> None:

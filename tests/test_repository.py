@@ -1,0 +1,106 @@
+"""What the repository says about itself stays true."""
+
+import importlib.util
+import re
+import subprocess
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+import yaml
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+def load(path: str) -> ModuleType:
+    """A script of the repository as a module."""
+    spec = importlib.util.spec_from_file_location(Path(path).stem, ROOT / path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_readers_requirements_are_exact_and_constrained() -> None:
+    pinned = re.findall(r"^([\w-]+)==(\S+)$", (ROOT / "requirements.txt").read_text(), re.M)
+    constraints = (ROOT / "constraints.txt").read_text().lower().replace("_", "-")
+    assert {"jupyter-book", "numpy", "torch", "nbval"} <= {name for name, _ in pinned}
+    for name, version in pinned:
+        assert f"\n{name}=={version}\n" in constraints
+
+
+def test_readme_names_the_torch_that_is_pinned() -> None:
+    (torch,) = re.findall(r"^torch==\S+", (ROOT / "requirements.txt").read_text(), re.M)
+    assert torch in (ROOT / "README.md").read_text()
+
+
+def test_every_page_of_the_contents_exists_and_no_notebook_is_left_out() -> None:
+    contents = yaml.safe_load((ROOT / "_toc.yml").read_text())
+    listed = {page["file"] for part in contents["parts"] for page in part["chapters"]}
+    on_disk = {f"book/{path.stem}" for path in (ROOT / "book").glob("*.ipynb")}
+    assert on_disk <= listed
+    for page in listed:
+        assert any((ROOT / f"{page}{suffix}").exists() for suffix in (".ipynb", ".md")), page
+
+
+def test_cover_is_drawn_by_the_library() -> None:
+    cover = load("tools/cover.py")
+    short = re.compile(r"(\d\.\d\d)\d+")  # other processors differ in the last decimals
+    no_pixels = re.compile(r"base64,[^\"]+")
+    drawn, stored = (
+        no_pixels.sub("", short.sub(r"\1", svg))
+        for svg in (cover.draw_svg(), cover.COVER.read_text())
+    )
+    assert drawn == stored
+
+
+def test_importing_the_package_imports_neither_numpy_nor_torch() -> None:
+    code = "import sys, pe_lib; print('numpy' in sys.modules, 'torch' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["False", "False"]
+
+
+def test_numpy_half_imports_no_torch_and_the_library_no_book() -> None:
+    code = "import sys, pe_lib.numpy; print('torch' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "False"
+    for path in (ROOT / "pe_lib").glob("*.py"):
+        assert not re.search(r"^\s*(from|import) book", path.read_text(), re.M), path
+
+
+def test_a_change_of_any_input_changes_the_fingerprint_of_the_site(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    build_book = load("tools/build_book.py")
+    monkeypatch.setattr(build_book, "ROOT", tmp_path)
+    files = ["book/a.ipynb", "book/_assets/book.css", "pe_lib/numpy.py", "_config.yml", "_toc.yml"]
+    for name in (*files, "requirements.txt"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text("before")
+    seen = {build_book.fingerprint(build_book.SITE_INPUTS)}
+    for count, name in enumerate((*files, "requirements.txt"), start=2):
+        (tmp_path / name).write_text("after")
+        seen.add(build_book.fingerprint(build_book.SITE_INPUTS))
+        assert len(seen) == count, name
+    (tmp_path / "book/a.ipynb").unlink()
+    assert build_book.fingerprint(build_book.SITE_INPUTS) not in seen
+
+
+def test_repository_address_follows_remote_and_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    repository = load("book/_ext/repository.py")
+    monkeypatch.delenv("GITHUB_REPOSITORY", raising=False)
+    for remote, address in {
+        "https://github.com/someone/book.git": "https://github.com/someone/book",
+        "git@github.com:someone/book.git": "https://github.com/someone/book",
+        "ssh://git@gitlab.com/group/sub/book.git": "https://gitlab.com/group/sub/book",
+        "https://gitlab.com/group/book": "https://gitlab.com/group/book",
+        "": "",
+        "/srv/git/book.git": "",
+        "https://example.org/book.git": "",
+    }.items():
+        monkeypatch.setattr(repository, "_git", lambda *a, remote=remote: remote)
+        assert repository.repository_url() == address, remote
+    monkeypatch.setenv("GITHUB_REPOSITORY", "fork/book")
+    assert repository.repository_url() == "https://github.com/fork/book"

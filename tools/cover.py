@@ -1,0 +1,67 @@
+"""Draw the picture of the landing page and the README: book/images/cover.svg."""
+
+import io
+from pathlib import Path
+
+import matplotlib as mpl
+import matplotlib.pyplot as plt
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.patches import Arc, Rectangle
+
+from pe_lib import numpy as pe
+from pe_lib import plots
+
+COVER = Path(__file__).resolve().parent.parent / "book" / "images" / "cover.svg"
+D_MODEL, SEQ_LEN, POSITION, OFFSET = 128, 64, 23, 6
+PAIRS_SHOWN = (0, 6, 12, 18, 24, 30)
+
+
+def main() -> None:
+    COVER.parent.mkdir(exist_ok=True)
+    COVER.write_text(draw_svg())
+
+
+def draw_svg() -> str:
+    """The picture as the text of an SVG file."""
+    plots.use_style()
+    buffer = io.StringIO()
+    with mpl.rc_context({"svg.fonttype": "path"}):
+        draw().savefig(buffer, format="svg", metadata={"Date": None})
+    return "\n".join(line.rstrip() for line in buffer.getvalue().splitlines()) + "\n"
+
+
+def draw() -> Figure:
+    """The table with two of its rows, and the clocks that lead from one to the other."""
+    figure = plt.figure(figsize=(8, 4.5))
+    grid = figure.add_gridspec(2, len(PAIRS_SHOWN), height_ratios=(2.1, 1))
+    draw_table(figure.add_subplot(grid[0, :]))
+    for column, pair in enumerate(PAIRS_SHOWN):
+        draw_turn(figure.add_subplot(grid[1, column]), pair)
+    return figure
+
+
+def draw_table(ax: Axes) -> None:
+    table = pe.sinusoidal_table(SEQ_LEN, D_MODEL)
+    plots.heat_map(ax, table, x_label="dimension", y_label="position")
+    ax.xaxis.set_label_position("top")
+    ax.xaxis.tick_top()
+    for position, name in ((POSITION, "PE(x)"), (POSITION + OFFSET, "PE(x + Δx)")):
+        row = Rectangle((-0.5, position - 0.5), D_MODEL, 1, fill=False, color=plots.INK)
+        ax.add_patch(row)
+        ax.text(D_MODEL + 0.5, position, name, va="center")
+
+
+def draw_turn(ax: Axes, pair: int) -> None:
+    """The clock of one pair before (light) and after (dark) the turn by ω_iΔx."""
+    omega = pe.frequencies(D_MODEL)[pair]
+    plots.clock(ax, omega * POSITION, colour=plots.SKY)
+    plots.clock(ax, omega * (POSITION + OFFSET), colour=plots.BLUE)
+    before, after = (90 - np.degrees(omega * x) for x in (POSITION, POSITION + OFFSET))
+    ax.add_patch(Arc((0, 0), 1, 1, theta1=after, theta2=before, color=plots.VERMILION, lw=1.5))
+    ax.set_title(f"pair {pair}", loc="center", fontsize=10)
+
+
+if __name__ == "__main__":
+    main()
