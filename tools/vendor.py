@@ -1,0 +1,202 @@
+"""Fetch what the site serves besides its own files, from npm, into book/_assets/vendor.
+
+    make vendor
+
+Needs npm on the path, for `npm pack` alone: nothing of a package is run. The manifest written beside
+the files names each package, its version and licence, and the checksum of every file; a test
+compares it with what lies in the folder.
+"""
+
+import hashlib
+import io
+import json
+import shutil
+import subprocess
+import tarfile
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from fnmatch import fnmatch
+from importlib.metadata import distribution
+from pathlib import Path
+
+from fontTools import subset
+
+VENDOR = Path(__file__).resolve().parent.parent / "book" / "_assets" / "vendor"
+MANIFEST = VENDOR / "manifest.json"
+
+
+@dataclass(frozen=True)
+class Package:
+    """A package of npm and the files that the site needs of it."""
+
+    folder: str
+    name: str
+    version: str
+    licence: str
+    files: tuple[str, ...]
+    strip: str = ""
+    """The leading folder that the copies leave out."""
+
+
+PACKAGES = (
+    Package(
+        "mathjax",
+        "mathjax",
+        "3.2.2",
+        "Apache-2.0",
+        (
+            "LICENSE",
+            "es5/tex-chtml.js",
+            "es5/output/chtml/fonts/woff-v2/*.woff",
+            "es5/input/tex/extensions/*.js",
+            # What a reader switches on in MathJax's menu: the explorer, and English speech for it.
+            "es5/a11y/*.js",
+            "es5/sre/mathmaps/base.json",
+            "es5/sre/mathmaps/en.json",
+        ),
+        strip="es5/",
+    ),
+    Package(
+        "html-manager",
+        "@jupyter-widgets/html-manager",
+        "1.0.15",
+        "BSD-3-Clause",
+        ("dist/embed.js", "dist/embed.js.LICENSE.txt"),  # core widgets only: no require.js
+        strip="dist/",
+    ),
+    Package(
+        "source-serif",
+        "@fontsource/source-serif-4",
+        "5.3.1",
+        "OFL-1.1",
+        (
+            "LICENSE",
+            "files/source-serif-4-latin-[46]00-normal.woff2",
+            "files/source-serif-4-latin-400-italic.woff2",
+            "files/source-serif-4-greek-400-normal.woff2",
+        ),
+        strip="files/",
+    ),
+    Package(
+        "icons",
+        "@fortawesome/fontawesome-free",
+        "6.5.2",  # the release whose names and code points the theme's style sheet uses
+        "OFL-1.1 AND CC-BY-4.0",
+        ("LICENSE.txt", "webfonts/fa-solid-900.ttf"),
+        strip="webfonts/",
+    ),
+)
+
+# The icons of the theme that the book shows. The theme's own three fonts and its script hold two
+# thousand more, in 0.8 MB.
+ICONS = {
+    "angle-down": 0xF107,
+    "angle-left": 0xF104,
+    "angle-right": 0xF105,
+    "arrow-up": 0xF062,
+    "bars": 0xF0C9,
+    "bell": 0xF0F3,
+    "check": 0xF00C,
+    "chevron-down": 0xF078,
+    "chevron-right": 0xF054,
+    "circle-check": 0xF058,
+    "circle-exclamation": 0xF06A,
+    "circle-half-stroke": 0xF042,
+    "circle-info": 0xF05A,
+    "circle-xmark": 0xF057,
+    "code": 0xF121,
+    "download": 0xF019,
+    "expand": 0xF065,
+    "file": 0xF15B,
+    "file-lines": 0xF15C,
+    "file-pdf": 0xF1C1,
+    "home": 0xF015,
+    "lightbulb": 0xF0EB,
+    "list": 0xF03A,
+    "magnifying-glass": 0xF002,
+    "magnifying-glass-minus": 0xF010,
+    "moon": 0xF186,
+    "outdent": 0xF03B,
+    "pencil": 0xF303,
+    "play": 0xF04B,
+    "rocket": 0xF135,
+    "share": 0xF064,
+    "sun": 0xF185,
+    "triangle-exclamation": 0xF071,
+    "up-right-from-square": 0xF35D,
+}
+
+
+def main() -> None:
+    shutil.rmtree(VENDOR, ignore_errors=True)
+    for package in PACKAGES:
+        fetch(package)
+        print(f"{package.name} {package.version}", flush=True)
+    keep_icons(VENDOR / "icons")
+    # The widgets' npm packages come without the text of their licence; the Python package has it.
+    licence = distribution("ipywidgets").read_text("licenses/LICENSE")
+    (VENDOR / "html-manager" / "LICENSE").write_text(licence or "")
+    MANIFEST.write_text(json.dumps(manifest(), indent=1) + "\n")
+
+
+def fetch(package: Package) -> None:
+    """Copy the wanted files of a package into its folder."""
+    for name, content in members(package):
+        if any(fnmatch(name, pattern) for pattern in package.files):
+            target = VENDOR / package.folder / name.removeprefix(package.strip)
+            target.parent.mkdir(parents=True, exist_ok=True)
+            target.write_bytes(content)
+
+
+def members(package: Package) -> Iterator[tuple[str, bytes]]:
+    """Name and content of every file in a package's archive."""
+    with tempfile.TemporaryDirectory() as folder:
+        command = ["npm", "pack", "--silent", f"{package.name}@{package.version}"]
+        subprocess.run(command, cwd=folder, check=True, stdout=subprocess.DEVNULL)
+        (archive,) = Path(folder).glob("*.tgz")
+        with tarfile.open(archive) as tar:
+            for member in tar:
+                file = tar.extractfile(member)
+                if file is not None:
+                    yield member.name.removeprefix("package/"), file.read()
+
+
+def keep_icons(folder: Path) -> None:
+    """Replace the whole font of icons by the few that the book shows."""
+    whole = folder / "fa-solid-900.ttf"
+    options = subset.Options(flavor="woff", layout_features=[], name_IDs=[0, 1, 2, 13, 14])
+    options.recalc_timestamp = False
+    with subset.load_font(io.BytesIO(whole.read_bytes()), options) as font:
+        subsetter = subset.Subsetter(options)
+        subsetter.populate(unicodes=ICONS.values())
+        subsetter.subset(font)
+        subset.save_font(font, folder / "icons.woff", options)
+    whole.unlink()
+
+
+def manifest() -> list[dict[str, object]]:
+    """What lies in the folder, and where it came from."""
+    return [
+        {
+            "folder": package.folder,
+            "name": package.name,
+            "version": package.version,
+            "licence": package.licence,
+            "sha256": checksums(VENDOR / package.folder),
+        }
+        for package in PACKAGES
+    ]
+
+
+def checksums(folder: Path) -> dict[str, str]:
+    """The SHA-256 of every file under a folder."""
+    return {
+        str(path.relative_to(folder).as_posix()): hashlib.sha256(path.read_bytes()).hexdigest()
+        for path in sorted(folder.rglob("*"))
+        if path.is_file()
+    }
+
+
+if __name__ == "__main__":
+    main()
