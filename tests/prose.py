@@ -16,7 +16,7 @@ NOT_PROSE = (
     r"\{[\w:]+\}",  # a role
     r"\]\([^)]*\)",  # the target of a link
     r"https?://\S+",
-    r"^:\w+:.*$",  # an option of a directive
+    r"^:\w+:[^\n]*$",  # an option of a directive
     r"\[[A-E]\d\d\]",  # a claim of the sources
 )
 NUMBER = re.compile(
@@ -138,6 +138,6 @@ def words_to_read(notebook: NotebookNode) -> int:
         text = text.replace(section(text, heading), "\n")
     text = re.sub(r":{3}\{admonition\} 한국어.*?^:{3}\s*$", " ", text, flags=re.M | re.S)
     text = without_blocks(text, "prf:proof", "exercise", "solution", "solution-start")
-    for pattern in (r"```.*?```", r"\$\$.*?\$\$", r"\$[^$]+\$", r"^:\w+:.*$", r"\]\([^)]*\)"):
+    for pattern in (r"```.*?```", r"\$\$.*?\$\$", r"\$[^$]+\$", r"^:\w+:[^\n]*$", r"\]\([^)]*\)"):
         text = re.sub(pattern, " ", text, flags=re.S | re.M)
     return len(re.findall(r"[A-Za-z][\w'’-]*", text))

@@ -211,6 +211,7 @@ def test_chapter_has_figures_and_a_slider(path: Path) -> None:
         ("in 2017, at `d_model=512`, [A31](#claim-a31)", []),
         ("width 512", ["512"]),
         ("an error of 0.500", ["0.500"]),
+        (":label: thm-123\n\nafter an option 1.25", ["1.25"]),
     ],
 )
 def test_precise_numbers_are_found(text: str, numbers: list[str]) -> None:
