@@ -2,13 +2,15 @@
 
 A code cell whose metadata names claims of the sources (``claims: [A31]``) gets the anchor
 ``claim-a31``, so that a verdict can point at the cell that decides it. One whose metadata names
-theorems (``checks: [thm-shift]``) is marked as their check.
+theorems (``checks: [thm-shift]``) is marked as their check. A line above either says so.
 """
 
+from collections.abc import Sequence
 from typing import Any
 
 from docutils import nodes
 from myst_nb.sphinx_ import NbMetadataCollector
+from sphinx.addnodes import pending_xref
 from sphinx.application import Sphinx
 from sphinx.transforms import SphinxTransform
 from sphinx.util import logging
@@ -16,15 +18,18 @@ from sphinx.util import logging
 logger = logging.getLogger(__name__)
 
 
-class AnchorClaims(SphinxTransform):
-    """Give the first cell that decides a claim the claim's anchor."""
+class MarkCells(SphinxTransform):
+    """Mark the cells that check a theorem or decide claims, and anchor each claim."""
 
     default_priority = 200  # before MyST resolves the links within a page, at 879
 
     def apply(self, **kwargs: Any) -> None:
         anchored: set[str] = set()
-        for cell in self.document.findall(nodes.container):
-            claims = cell.get("cell_metadata", {}).get("claims", [])
+        for cell in list(self.document.findall(nodes.container)):
+            metadata = cell.get("cell_metadata", {})
+            checks, claims = metadata.get("checks", []), metadata.get("claims", [])
+            if checks or claims:
+                cell.insert(0, self.mark(checks, claims))
             for claim in claims:
                 name = f"claim-{claim.lower()}"
                 if name not in anchored:
@@ -34,8 +39,31 @@ class AnchorClaims(SphinxTransform):
                     self.document.note_explicit_target(target)
             if claims:
                 cell["classes"].append("decides-claims")
-            if cell.get("cell_metadata", {}).get("checks"):
+            if checks:
                 cell["classes"].append("checks-theorem")
+
+    def mark(self, checks: Sequence[str], claims: Sequence[str]) -> nodes.paragraph:
+        """The line above a cell that says what it is for."""
+        mark = nodes.paragraph(classes=["cell-mark"])
+        if checks:
+            said = nodes.inline("", "Checked by this cell: ", classes=["checked"])
+            for number, label in enumerate(checks):
+                said += [nodes.Text(", ")] * bool(number)
+                said += reference_to(label, self.env.docname)
+            mark += said
+        if claims:
+            noun = "claim" if len(claims) == 1 else "claims"
+            mark += nodes.inline("", f"Decides {noun} {', '.join(claims)}", classes=["decided"])
+        return mark
+
+
+def reference_to(label: str, page: str) -> pending_xref:
+    """A link to a numbered theorem."""
+    reference = pending_xref(
+        "", refdomain="prf", reftype="ref", reftarget=label, refexplicit=False, refdoc=page
+    )
+    reference += nodes.inline("", label)
+    return reference
 
 
 def report_run_times(app: Sphinx, exception: Exception | None) -> None:
@@ -54,6 +82,6 @@ def report_run_times(app: Sphinx, exception: Exception | None) -> None:
 
 
 def setup(app: Sphinx) -> dict[str, bool]:
-    app.add_transform(AnchorClaims)
+    app.add_transform(MarkCells)
     app.connect("build-finished", report_run_times)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -1,0 +1,67 @@
+"""What search engines and shared links show of a page: description, picture, address.
+
+The address of the site is taken from the environment (BOOK_URL). Where it is not known, what needs
+an absolute address is left out: the canonical link, the shared picture and the site map.
+"""
+
+import os
+import textwrap
+from pathlib import Path
+from typing import Any
+from xml.sax.saxutils import escape
+
+from docutils import nodes
+from sphinx.application import Sphinx
+from sphinx.config import Config
+
+PICTURE = "_static/social.png"
+LONGEST_DESCRIPTION = 200  # what the common search engines show
+
+
+def set_address(app: Sphinx, config: Config) -> None:
+    """Sphinx writes the canonical link of each page from this."""
+    if url := os.environ.get("BOOK_URL", ""):
+        config.html_baseurl = url.rstrip("/") + "/"
+
+
+def add_metadata(
+    app: Sphinx, page: str, template: str, context: dict[str, Any], document: nodes.document | None
+) -> None:
+    """Give the page's template its description, and what a shared link shows."""
+    title, site = context.get("title", ""), app.config.html_title
+    description = describe(document) if document is not None else ""
+    social = {"description": description, "og:description": description}
+    social |= {"og:title": nodes.unescape(title) or site, "og:site_name": site, "og:type": "article"}
+    if base := app.config.html_baseurl:
+        social |= {"og:url": context["pageurl"], "og:image": base + PICTURE}
+        social |= {"twitter:card": "summary_large_image"}
+    context["social"] = {name: content for name, content in social.items() if content}
+
+
+def describe(document: nodes.document) -> str:
+    """The page's first paragraph without mathematics, cut at a word."""
+    for paragraph in document.findall(nodes.paragraph):
+        if not any(paragraph.findall(nodes.math)) and len(paragraph.astext()) > 40:
+            return textwrap.shorten(paragraph.astext(), LONGEST_DESCRIPTION, placeholder=" …")
+    return ""
+
+
+def write_site_map(app: Sphinx, exception: Exception | None) -> None:
+    """List the pages for search engines, where the address is known."""
+    base = app.config.html_baseurl
+    if exception is not None or not base or app.env is None:
+        return
+    pages = "\n".join(
+        f"  <url><loc>{escape(base + app.builder.get_target_uri(name))}</loc></url>"
+        for name in sorted(app.env.found_docs)
+    )
+    opening = '<?xml version="1.0" encoding="utf-8"?>\n'
+    opening += '<urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9">\n'
+    (Path(app.outdir) / "sitemap.xml").write_text(f"{opening}{pages}\n</urlset>\n")
+
+
+def setup(app: Sphinx) -> dict[str, bool]:
+    app.connect("config-inited", set_address)
+    app.connect("html-page-context", add_metadata)
+    app.connect("build-finished", write_site_map)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}
