@@ -49,11 +49,25 @@ def normalise(notebook: NotebookNode) -> None:
         cell.metadata = NotebookNode(
             {key: cell.metadata[key] for key in KEPT_CELL_METADATA if key in cell.metadata}
         )
+        if cell.cell_type == "code":
+            cell.outputs = merge_streams(cell.outputs)
         for output in cell.get("outputs", []):
             output.pop("transient", None)
             if "data" in output:
                 output.data.pop(WIDGET_VIEW, None)
                 output.metadata = NotebookNode()
+
+
+def merge_streams(outputs: list[NotebookNode]) -> list[NotebookNode]:
+    """Join what was printed in several parts: where it is cut is a matter of timing."""
+    merged: list[NotebookNode] = []
+    for output in outputs:
+        last = merged[-1] if merged else None
+        if last is not None and output.output_type == "stream" and last.get("name") == output.name:
+            last.text += output.text
+        else:
+            merged.append(output)
+    return merged
 
 
 if __name__ == "__main__":
