@@ -1,0 +1,118 @@
+"""Mend what the theme and the directives write: accessible names, landmarks, unique anchors.
+
+Each function takes a page, parsed, and mends one thing. They run once the site is written, so the
+checks of the site look at what a reader gets.
+"""
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+from bs4 import BeautifulSoup, Tag
+from bs4.formatter import EntitySubstitution, HTMLFormatter
+from sphinx.application import Sphinx
+
+HTML = HTMLFormatter(
+    entity_substitution=EntitySubstitution.substitute_xml,
+    void_element_close_prefix="",
+    empty_attributes_are_booleans=True,
+)
+BOOLEAN = ("async", "defer", "disabled", "open")
+
+
+def name_buttons(page: BeautifulSoup) -> None:
+    """A button of an icon alone has only a title."""
+    for button in page.select("button"):
+        button.attrs.setdefault("type", "button")
+        if title := button.get("title"):
+            button.attrs.setdefault("aria-label", title)
+
+
+def submit_search(page: BeautifulSoup) -> None:
+    """The form of the search gets a button to send it: its own icon."""
+    for icon in page.select("form.bd-search > i"):
+        icon["aria-hidden"] = "true"
+        icon.wrap(page.new_tag("button", attrs={"type": "submit", "aria-label": "Search"}))
+
+
+def use_landmarks(page: BeautifulSoup) -> None:
+    """All content belongs to a landmark, and a native element needs no role."""
+    for item in page.select(".sidebar-primary-item:has(> .navbar-brand)"):
+        item.name, item["aria-label"] = "nav", "Home"
+    for main in page.select("main[role]"):
+        del main["role"]
+    for caption in page.select("p.caption[role=heading]"):
+        caption.name = "h2"
+        del caption["role"], caption["aria-level"]
+
+
+def mend_references(page: BeautifulSoup) -> None:
+    """docutils gives a list of citations roles that have been withdrawn."""
+    for citations in page.select(".citation-list"):
+        del citations["role"]
+        for element in citations.select("[role]"):
+            del element["role"]
+
+
+def mend_anchors(page: BeautifulSoup) -> None:
+    """Theorems, proofs and exercises carry anchors that repeat, or hold a slash."""
+    for content in page.select("section[id$=-content]"):
+        del content["id"]
+    for proof in page.select("div.proof[id^=proof]"):
+        del proof["id"]
+        proof["class"] = [*proof.get_attribute_list("class"), "proof-text"]
+    for element in page.select('[id*="/"]'):
+        element["id"] = str(element["id"]).replace("/", "-")
+    for link in page.select('a[href*="#"]'):
+        address, anchor = str(link["href"]).split("#", 1)
+        link["href"] = f"{address}#{anchor.replace('/', '-')}"
+
+
+def order_head(page: BeautifulSoup) -> None:
+    """Say each thing once, and let the text come before the state of the sliders."""
+    for repeated in page.select("meta[name=viewport] ~ meta[name=viewport]"):
+        repeated.extract()
+    for state in page.select('head script[type$="widget-state+json"]'):
+        if isinstance(page.body, Tag):
+            page.body.append(state.extract())
+    if page.title is not None:
+        page.title.string = re.sub(r"^[\d.]+\s+", "", page.title.get_text())
+
+
+def write_booleans(page: BeautifulSoup) -> None:
+    """An attribute that is there or not needs no value."""
+    for name in BOOLEAN:
+        for element in page.select(f"[{name}]"):
+            element[name] = ""
+
+
+MENDS: tuple[Callable[[BeautifulSoup], None], ...] = (
+    name_buttons,
+    submit_search,
+    use_landmarks,
+    mend_references,
+    mend_anchors,
+    order_head,
+    write_booleans,
+)
+
+
+def mend(text: str) -> str:
+    """The same page, mended, without spaces at the ends of its lines."""
+    page = BeautifulSoup(text, "html.parser")
+    for step in MENDS:
+        step(page)
+    return re.sub(r"[ \t]+$", "", page.decode(formatter=HTML), flags=re.MULTILINE)
+
+
+def mend_site(app: Sphinx, exception: Exception | None) -> None:
+    """Mend every page that was written."""
+    if exception is None and app.builder.format == "html":
+        for path in Path(app.outdir).rglob("*.html"):
+            if "_static" not in path.parts:
+                path.write_text(mend(path.read_text(encoding="utf-8")), encoding="utf-8")
+
+
+def setup(app: Sphinx) -> dict[str, bool]:
+    app.connect("build-finished", mend_site, priority=900)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}
