@@ -7,10 +7,24 @@ value it got and what is allowed.
 import math
 import numbers
 import operator
-from typing import Literal, SupportsFloat, SupportsIndex, get_args
+from typing import Literal, NamedTuple, SupportsFloat, SupportsIndex, get_args
 
 Layout = Literal["interleaved", "split"]
 Spacing = Literal["paper", "tensor2tensor"]
+
+
+class Clocks(NamedTuple):
+    """What fixes the frequencies, checked. It serves as the key of their caches."""
+
+    d_model: int
+    base: float
+    spacing: Spacing
+
+
+def check_clocks(d_model: SupportsIndex, base: SupportsFloat, spacing: Spacing) -> Clocks:
+    """The three arguments that every function of this library takes."""
+    check_spacing(spacing)
+    return Clocks(check_even("d_model", d_model), check_base(base), spacing)
 
 
 def check_integer(name: str, value: SupportsIndex, *, at_least: int | None = None) -> int:
@@ -24,6 +38,14 @@ def check_integer(name: str, value: SupportsIndex, *, at_least: int | None = Non
         raise TypeError(f"{name} must be {allowed}, got {value!r}") from None
     if at_least is not None and integer < at_least:
         raise ValueError(f"{name} must be {allowed}, got {integer}")
+    return integer
+
+
+def check_start(start: SupportsIndex) -> int:
+    """A first position, which must fit 64 bits."""
+    integer = check_integer("start", start)
+    if not -(2**63) <= integer < 2**63:
+        raise ValueError(f"start must be an integer from -2**63 to 2**63 - 1, got {integer}")
     return integer
 
 
