@@ -22,6 +22,9 @@ notebooks: venv ## execute all notebooks in place and store them in their normal
 constraints: ## resolve requirements.txt anew and write constraints.txt
 	@$(PYTHON) tools/constraints.py
 
+vendor: venv ## fetch the scripts and fonts that the site serves, from npm
+	@$(BIN)/python tools/vendor.py
+
 clean: ## remove the environment and everything built
 	@rm -rf .venv _build .pytest_cache .mypy_cache .ruff_cache .hypothesis
 

@@ -5,10 +5,12 @@ Figures have an opaque background, so they read on any page; the site inverts th
 dark mode and keeps the hue.
 """
 
+import hashlib
 import io
 import re
 from collections.abc import Sequence
-from xml.sax.saxutils import quoteattr
+from xml.etree import ElementTree
+from xml.etree.ElementTree import Element
 
 import matplotlib as mpl
 import matplotlib.pyplot as plt
@@ -53,6 +55,13 @@ STYLE = {
     "image.interpolation": "nearest",
     "svg.hashsalt": "pe_lib",  # the same figure gives the same file, so a test can compare it
 }
+
+SVG = "http://www.w3.org/2000/svg"
+SVG_METADATA = ("Creator", "Date", "Format", "Type")
+SVG_FONTS = "'DejaVu Sans',Verdana,sans-serif"  # Verdana has the measures of DejaVu Sans
+SHARED_FONT = re.compile(r" *font-family: 'DejaVu Sans'[^;]*;?")
+REFERENCE = re.compile(r"(?<=url\(#)[^)]+|(?<=^#)\S+", re.MULTILINE)
+NUMBER = re.compile(r"-?\d+\.\d+")
 
 
 def use_style() -> None:
@@ -124,25 +133,69 @@ def clock(ax: Axes, angle: float, *, colour: str = BLUE, label: str = "") -> Non
 def to_svg(figure: Figure, label: str) -> str:
     """The figure as one inline SVG element with a text alternative. Closes the figure.
 
-    Text stays text, so it is small, sharp and set in the page's own font.
+    Text stays text, so it is small and sharp. Only what something refers to keeps a name, and one
+    of the figure's own, because many figures share a page.
     """
     buffer = io.StringIO()
     with mpl.rc_context({"svg.fonttype": "none"}):
-        figure.savefig(buffer, format="svg", metadata={"Date": None})
+        figure.savefig(buffer, format="svg", metadata=dict.fromkeys(SVG_METADATA))
     plt.close(figure)
-    svg = buffer.getvalue()
-    svg = svg[svg.index("<svg") :]
-    svg = re.sub(r"\s*<metadata>.*?</metadata>", "", svg, flags=re.DOTALL)
-    svg = re.sub(r'(?<= d=")[^"]+', _shorten_path, svg)
-    svg = re.sub(r">\s+<", "><", svg)
-    size = re.compile(r'width="([\d.]+)pt" height="[\d.]+pt"')
-    shown = 'width="{}pt" style="max-width:100%;height:auto" role="img" aria-label={}'
-    return size.sub(lambda found: shown.format(found[1], quoteattr(label)), svg, count=1)
+    svg = ElementTree.fromstring(buffer.getvalue())
+    width, view_box = svg.attrib["width"], svg.attrib["viewBox"]
+    svg.remove(svg[0])  # a style sheet, which would reach out of the figure into the page
+    _slim(svg, "f" + hashlib.sha256((label + buffer.getvalue()).encode()).hexdigest()[:8])
+    svg.attrib = {
+        "xmlns": SVG,
+        "viewBox": view_box,
+        "width": width,
+        "style": f"max-width:100%;height:auto;stroke-linejoin:round;font-family:{SVG_FONTS}",
+        "role": "img",
+        "aria-label": label,
+    }
+    return ElementTree.tostring(svg, encoding="unicode")
 
 
-def _shorten_path(path: re.Match[str]) -> str:
-    """The same path on one line, its coordinates cut to a hundredth of a point."""
-    return re.sub(r"(\.\d\d)\d+", r"\1", " ".join(path[0].split()))
+def _slim(svg: Element, name: str) -> None:
+    """Drop what a picture does not need, and begin the names that it does need with ``name``."""
+    referred = {found for part in svg.iter() for found in REFERENCE.findall(_joined(part))}
+    named = sorted(referred & {part.get("id", "") for part in svg.iter()})
+    names = {old: f"{name}-{number}" for number, old in enumerate(named)}
+    for part in svg.iter():
+        part.tag = part.tag.rpartition("}")[2]
+        part.text, part.tail = (part.text or "").strip() or None, None
+        part.attrib = {
+            key.rpartition("}")[2]: _shorten(key, value, names)
+            for key, value in part.attrib.items()
+            if key != "id" or value in names
+        }
+    _unwrap(svg)
+
+
+def _joined(part: Element) -> str:
+    return "\n".join(part.attrib.values())
+
+
+def _shorten(key: str, value: str, names: dict[str, str]) -> str:
+    """An attribute with new names, four digits to a number, and no font that all parts share."""
+    if key in ("d", "height", "transform", "width", "x", "y"):
+        return NUMBER.sub(lambda found: f"{float(found[0]):.4g}", " ".join(value.split()))
+    if key == "id":
+        return names[value]
+    if value.startswith("data:"):
+        return "".join(value.split())
+    value = SHARED_FONT.sub("", value)
+    return REFERENCE.sub(lambda found: names.get(found[0], found[0]), value)
+
+
+def _unwrap(part: Element) -> None:
+    """Put the content of groups that say nothing in their place."""
+    for child in part:
+        _unwrap(child)
+    part[:] = [
+        inner
+        for child in part
+        for inner in (child if child.tag == "g" and not child.attrib else [child])
+    ]
 
 
 def small_multiples(count: int, *, columns: int, height: float) -> tuple[Figure, Sequence[Axes]]:

@@ -65,7 +65,7 @@ def frame_slider(
     _check_frames(len(values), MOST_FRAMES_OF_ONE_SLIDER)
     frames = [to_svg(draw(value), describe(value)) for value in values]
     slider = _slider(label, [show(value) for value in values], start)
-    stack = widgets.Stack([widgets.HTML(frame) for frame in frames], selected_index=start)
+    stack = _stack(frames, start)
     widgets.jslink((slider, "index"), (stack, "selected_index"))
     return FrameSlider([slider, stack], frames[start], f"Slider: {label}, {len(values)} frames")
 
@@ -88,10 +88,7 @@ def frame_slider_2d(
     frames = [[to_svg(draw(x, y), describe(x, y)) for y in second] for x in first]
     outer_slider = _slider(labels[0], [show[0](x) for x in first], start[0])
     inner_slider = _slider(labels[1], [show[1](y) for y in second], start[1])
-    inner_stacks = [
-        widgets.Stack([widgets.HTML(frame) for frame in row], selected_index=start[1])
-        for row in frames
-    ]
+    inner_stacks = [_stack(row, start[1]) for row in frames]
     outer_stack = widgets.Stack(inner_stacks, selected_index=start[0])
     widgets.jslink((outer_slider, "index"), (outer_stack, "selected_index"))
     for stack in inner_stacks:
@@ -99,6 +96,13 @@ def frame_slider_2d(
     title = f"Sliders: {labels[0]} × {labels[1]}, {len(first) * len(second)} frames"
     first_frame = frames[start[0]][start[1]]
     return FrameSlider([outer_slider, inner_slider, outer_stack], first_frame, title)
+
+
+def _stack(frames: Sequence[str], start: int) -> widgets.Stack:
+    """The frames, of which one shows. They share one layout and one style, to keep pages small."""
+    layout, style = widgets.Layout(), widgets.HTMLStyle()
+    pictures = [widgets.HTML(frame, layout=layout, style=style) for frame in frames]
+    return widgets.Stack(pictures, selected_index=start)
 
 
 def _slider(label: str, shown: Sequence[str], start: int) -> widgets.SelectionSlider:

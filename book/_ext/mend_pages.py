@@ -9,7 +9,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 from bs4 import BeautifulSoup, Tag
-from bs4.formatter import EntitySubstitution, HTMLFormatter
+from bs4.dammit import EntitySubstitution
+from bs4.formatter import HTMLFormatter
 from sphinx.application import Sphinx
 
 HTML = HTMLFormatter(
@@ -60,12 +61,37 @@ def mend_anchors(page: BeautifulSoup) -> None:
         del content["id"]
     for proof in page.select("div.proof[id^=proof]"):
         del proof["id"]
-        proof["class"] = [*proof.get_attribute_list("class"), "proof-text"]
+        proof["class"] = f"{proof['class']} proof-text"
     for element in page.select('[id*="/"]'):
         element["id"] = str(element["id"]).replace("/", "-")
     for link in page.select('a[href*="#"]'):
         address, anchor = str(link["href"]).split("#", 1)
         link["href"] = f"{address}#{anchor.replace('/', '-')}"
+
+
+def name_folds(page: BeautifulSoup) -> None:
+    """A fold is named by its text, and that text is no paragraph."""
+    for summary in page.select("summary[aria-label]"):
+        del summary["aria-label"]
+    for text in page.select("summary > p"):
+        text.name = "span"
+
+
+def hold_places(page: BeautifulSoup, folder: Path) -> None:
+    """Pictures keep their place while they load, and those further down load when they are near."""
+    for number, image in enumerate(page.select(".bd-article img")):
+        if number:
+            image["loading"] = "lazy"
+        if size := size_of(folder / str(image["src"])):
+            image["width"], image["height"] = size
+
+
+def size_of(picture: Path) -> tuple[str, str] | None:
+    """Width and height of an SVG file in pixels: of its points, one is four thirds of a pixel."""
+    if picture.suffix != ".svg" or not picture.exists():
+        return None
+    box = re.search(r'viewBox="0 0 ([\d.]+) ([\d.]+)"', picture.read_text())
+    return (str(round(float(box[1]) * 4 / 3)), str(round(float(box[2]) * 4 / 3))) if box else None
 
 
 def order_head(page: BeautifulSoup) -> None:
@@ -92,16 +118,18 @@ MENDS: tuple[Callable[[BeautifulSoup], None], ...] = (
     use_landmarks,
     mend_references,
     mend_anchors,
+    name_folds,
     order_head,
     write_booleans,
 )
 
 
-def mend(text: str) -> str:
+def mend(text: str, folder: Path) -> str:
     """The same page, mended, without spaces at the ends of its lines."""
-    page = BeautifulSoup(text, "html.parser")
+    page = BeautifulSoup(text, "html.parser", multi_valued_attributes=None)
     for step in MENDS:
         step(page)
+    hold_places(page, folder)
     return re.sub(r"[ \t]+$", "", page.decode(formatter=HTML), flags=re.MULTILINE)
 
 
@@ -110,7 +138,8 @@ def mend_site(app: Sphinx, exception: Exception | None) -> None:
     if exception is None and app.builder.format == "html":
         for path in Path(app.outdir).rglob("*.html"):
             if "_static" not in path.parts:
-                path.write_text(mend(path.read_text(encoding="utf-8")), encoding="utf-8")
+                text = path.read_text(encoding="utf-8")
+                path.write_text(mend(text, path.parent), encoding="utf-8")
 
 
 def setup(app: Sphinx) -> dict[str, bool]:

@@ -28,19 +28,17 @@ class MarkCells(SphinxTransform):
         for cell in list(self.document.findall(nodes.container)):
             metadata = cell.get("cell_metadata", {})
             checks, claims = metadata.get("checks", []), metadata.get("claims", [])
-            if checks or claims:
-                cell.insert(0, self.mark(checks, claims))
-            for claim in claims:
-                name = f"claim-{claim.lower()}"
-                if name not in anchored:
-                    anchored.add(name)
-                    target = nodes.target("", "", ids=[name], names=[name])
-                    cell.insert(0, target)
-                    self.document.note_explicit_target(target)
-            if claims:
-                cell["classes"].append("decides-claims")
-            if checks:
-                cell["classes"].append("checks-theorem")
+            if not checks and not claims:
+                continue
+            cell["classes"] += ["checks-theorem"] * bool(checks) + ["decides-claims"] * bool(claims)
+            mark = self.mark(checks, claims)
+            names = [name for claim in claims if (name := f"claim-{claim.lower()}") not in anchored]
+            if names:
+                anchored.update(names)
+                mark["ids"], mark["names"] = list(names), list(names)
+                self.document.note_explicit_target(mark)
+            # Before the cell, because myst-nb folds a cell by the order of what is in it.
+            cell.parent.insert(cell.parent.index(cell), mark)
 
     def mark(self, checks: Sequence[str], claims: Sequence[str]) -> nodes.paragraph:
         """The line above a cell that says what it is for."""
@@ -57,9 +55,9 @@ class MarkCells(SphinxTransform):
         return mark
 
 
-def reference_to(label: str, page: str) -> pending_xref:
+def reference_to(label: str, page: str) -> nodes.Element:
     """A link to a numbered theorem."""
-    reference = pending_xref(
+    reference: nodes.Element = pending_xref(
         "", refdomain="prf", reftype="ref", reftarget=label, refexplicit=False, refdoc=page
     )
     reference += nodes.inline("", label)

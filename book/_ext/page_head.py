@@ -31,7 +31,11 @@ def add_metadata(
     title, site = context.get("title", ""), app.config.html_title
     description = describe(document) if document is not None else ""
     social = {"description": description, "og:description": description}
-    social |= {"og:title": nodes.unescape(title) or site, "og:site_name": site, "og:type": "article"}
+    social |= {
+        "og:title": nodes.unescape(title) or site,
+        "og:site_name": site,
+        "og:type": "article",
+    }
     if base := app.config.html_baseurl:
         social |= {"og:url": context["pageurl"], "og:image": base + PICTURE}
         social |= {"twitter:card": "summary_large_image"}
