@@ -21,10 +21,12 @@ class Clocks(NamedTuple):
     spacing: Spacing
 
 
-def check_clocks(d_model: SupportsIndex, base: SupportsFloat, spacing: Spacing) -> Clocks:
-    """The three arguments that every function of this library takes."""
+def check_clocks(
+    d_model: SupportsIndex, base: SupportsFloat, spacing: Spacing, name: str = "d_model"
+) -> Clocks:
+    """The arguments that every function takes; ``name`` is what the caller calls the width."""
     check_spacing(spacing)
-    return Clocks(check_even("d_model", d_model), check_base(base), spacing)
+    return Clocks(check_even(name, d_model), check_base(base), spacing)
 
 
 def check_integer(name: str, value: SupportsIndex, *, at_least: int | None = None) -> int:

@@ -59,7 +59,6 @@ from pe_lib._checks import (
     Spacing,
     check_broadcast,
     check_clocks,
-    check_even,
     check_integer,
     check_layout,
     check_real,
@@ -291,7 +290,7 @@ def rotate(
     True
     """
     x = _as_floats(x)
-    clocks = check_clocks(check_even("the last axis of x", x.shape[-1]), base, spacing)
+    clocks = check_clocks(x.shape[-1], base, spacing, "the last axis of x")
     check_layout(layout)
     offset = _as_positions("offset", offset)
     check_broadcast("offset", offset.shape, x.shape[:-1], "x.shape[:-1]")

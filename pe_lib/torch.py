@@ -1,33 +1,41 @@
 """Sinusoidal positional encoding in PyTorch: `pe_lib.numpy` on any device, and two modules.
 
-Names, signatures and conventions are those of `pe_lib.numpy`, with ``device=`` beside ``dtype=``.
+Names, signatures, conventions, algorithm and accuracy are those of `pe_lib.numpy`, with ``device=``
+beside ``dtype=``, and bfloat16 beside float16.
+
 Shapes, dtypes and options are always checked. Values are checked where looking at them costs
 nothing (Python numbers, NumPy arrays, CPU tensors outside a compiled graph); on another device, and
 in a compiled graph, a position that is not finite gives NaN without a synchronisation.
+
+The angles are float64 arithmetic on the device itself, and every product in them that matters is
+exact, so a compiler that fuses a product with a sum changes nothing. A device without float64 (MPS)
+gets its result from the CPU, by a copy, within the same bound.
 """
 
 import math
-from typing import NamedTuple, SupportsFloat, SupportsIndex
+from collections.abc import Callable
+from typing import NamedTuple, Self, SupportsFloat, SupportsIndex
 
 import numpy as np
 import torch
 from numpy.typing import ArrayLike
 from torch import Tensor, nn
+from torch.fx.experimental.symbolic_shapes import guard_scalar
 
+from pe_lib import _exact
 from pe_lib import numpy as reference
 from pe_lib._checks import (
+    Clocks,
     Layout,
     Spacing,
-    check_base,
     check_broadcast,
-    check_even,
+    check_clocks,
     check_integer,
     check_layout,
     check_probability,
-    check_real,
     check_row_width,
     check_same_rows,
-    check_spacing,
+    check_start,
 )
 
 __all__ = [
@@ -44,7 +52,10 @@ __all__ = [
 ]
 
 Device = torch.device | str | int | None
-FLOAT_DTYPES = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
+HALF_DTYPES = (torch.float16, torch.bfloat16)
+FLOAT_DTYPES = (*HALF_DTYPES, torch.float32, torch.float64)
+DEVICES_WITHOUT_FLOAT64 = ("mps",)
+BLOCK = reference.BLOCK
 
 
 class AttentionTerms(NamedTuple):
@@ -81,21 +92,26 @@ def sinusoidal_table(
 ) -> Tensor:
     """Encodings of the positions start … start + seq_len − 1: `pe_lib.numpy.sinusoidal_table`.
 
-    The dtype is float16, bfloat16, float32 or float64. Angles are formed in float64, and every
-    dtype is rounded directly from it.
+    The dtype is float16, bfloat16, float32 or float64, each rounded once from float64. The table is
+    built on the device it is asked for. In a compiled graph ``seq_len`` and ``start`` may be
+    symbolic.
 
     Returns
     -------
-    New tensor of shape (seq_len, d_model).
+    New tensor of shape (seq_len, d_model), of the accuracy that `pe_lib.numpy` states.
     """
-    seq_len = check_integer("seq_len", seq_len, at_least=0)
-    start = check_integer("start", start)
-    d_model, base = check_even("d_model", d_model), check_base(base)
-    check_spacing(spacing)
+    seq_len, start = _integer("seq_len", seq_len, at_least=0), _integer("start", start)
+    clocks = _clocks(d_model, base, spacing)
     check_layout(layout)
     _check_float_dtype(dtype)
-    positions = torch.arange(start, start + seq_len, device=device)
-    return _encode(positions, d_model, base, spacing, layout, dtype)
+    if torch.compiler.is_compiling():
+        positions = torch.arange(start, start + seq_len, device=device)
+        return _encode(positions, clocks, layout, dtype)
+    check_start(start)
+    device = torch.empty(0, device=device).device  # with its index: "cuda" is now "cuda:0"
+    if device.type == "cpu" or device.type in DEVICES_WITHOUT_FLOAT64:
+        return _table_on_host(seq_len, start, clocks, layout, dtype).to(device)
+    return _table_on_device(seq_len, start, clocks, layout, dtype, device)
 
 
 def sinusoidal_encoding(
@@ -115,14 +131,12 @@ def sinusoidal_encoding(
 
     Returns
     -------
-    New tensor of shape (*positions.shape, d_model).
+    New tensor of shape (*positions.shape, d_model), of the accuracy that `pe_lib.numpy` states.
     """
-    d_model, base = check_even("d_model", d_model), check_base(base)
-    check_spacing(spacing)
+    clocks = _clocks(d_model, base, spacing)
     check_layout(layout)
     _check_float_dtype(dtype)
-    positions = _as_positions("positions", positions, device)
-    return _encode(positions, d_model, base, spacing, layout, dtype)
+    return _encode(_as_positions("positions", positions, device), clocks, layout, dtype)
 
 
 def rotation_matrix(
@@ -155,17 +169,16 @@ def rotate(
 
     Returns
     -------
-    New tensor of x's shape, dtype and device.
+    New tensor of x's shape, dtype and device, of the accuracy that `pe_lib.numpy` states.
     """
     _check_rows("x", x, axes=1)
-    d_model = check_even("the last axis of x", x.shape[-1])
-    base = check_base(base)
-    check_spacing(spacing)
+    clocks = _clocks(x.shape[-1], base, spacing, "the last axis of x")
     check_layout(layout)
     offset = _as_positions("offset", offset, x.device if _is_on_host(offset) else None)
     _check_same_device("offset", offset, "x", x)
     check_broadcast("offset", tuple(offset.shape), tuple(x.shape[:-1]), "x.shape[:-1]")
-    return _rotate(x, offset, d_model, base, spacing, layout)
+    cos, sin = _cos_sin(offset, clocks, torch.promote_types(x.dtype, torch.float32))
+    return _rotate(x, cos, sin, layout)
 
 
 def similarity(
@@ -177,10 +190,9 @@ def similarity(
     device: Device = None,
 ) -> Tensor:
     """Cosine between PE(x) and PE(x + Δ), float64: `pe_lib.numpy.similarity`."""
-    d_model, base = check_even("d_model", d_model), check_base(base)
-    check_spacing(spacing)
-    offset = _as_positions("offset", offset, device)
-    return torch.cos(_angles(offset, d_model, base, spacing)).mean(dim=-1)
+    clocks = _clocks(d_model, base, spacing)
+    cos, _ = _cos_sin(_as_positions("offset", offset, device), clocks, torch.float64)
+    return cos.mean(dim=-1)
 
 
 def attention_terms(
@@ -199,7 +211,8 @@ def attention_terms(
         check_row_width(name, rows.shape[-1], w_q.shape[0])
     check_same_rows("e", tuple(e.shape), "x", tuple(x.shape))
     check_same_rows("f", tuple(f.shape), "y", tuple(y.shape))
-    (x, e), (y, f) = torch.broadcast_tensors(x, e), torch.broadcast_tensors(y, f)
+    x, e = torch.broadcast_tensors(x, e)
+    y, f = torch.broadcast_tensors(y, f)
     queries, keys = (x @ w_q, e @ w_q), (y @ w_k, f @ w_k)
     return AttentionTerms(*(q @ k.mT for q in queries for k in keys))
 
@@ -208,7 +221,9 @@ class SinusoidalPositionalEncoding(nn.Module):
     """Add the sinusoidal encoding to embeddings: Vaswani et al. (2017), sections 3.4 and 3.5.
 
     The table is a non-persistent buffer. It follows ``.to``, ``.half``, ``.bfloat16`` and
-    ``to_empty``, each time rounded anew from float64, and it grows when a sequence is longer.
+    ``to_empty``, each time rounded anew from float64, and it grows when a sequence is longer. A
+    compiled graph reads it and leaves it as it is; an exported one, which must hold at any length,
+    computes its rows.
 
     Parameters
     ----------
@@ -244,21 +259,19 @@ class SinusoidalPositionalEncoding(nn.Module):
         scale_input: bool = False,
     ) -> None:
         super().__init__()
-        self.d_model = check_even("d_model", d_model)
-        self.base = check_base(base)
-        check_spacing(spacing)
+        self.clocks = check_clocks(d_model, base, spacing)
         check_layout(layout)
-        self.spacing, self.layout = spacing, layout
-        self.scale = math.sqrt(self.d_model) if scale_input else 1.0
+        self.layout = layout
+        self.scale = math.sqrt(self.clocks.d_model) if scale_input else 1.0
         self.dropout = nn.Dropout(check_probability("dropout", dropout))
         max_len = check_integer("max_len", max_len, at_least=0)
-        table = torch.empty(max_len, self.d_model, dtype=torch.get_default_dtype())
+        table = torch.empty(max_len, self.clocks.d_model, dtype=torch.get_default_dtype())
         self.register_buffer("table", table, persistent=False)
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
         """Fill the table anew, for example after ``to_empty``."""
-        self.table = self._encode(torch.arange(len(self.table), device=self.table.device))
+        self.table = self._rows(len(self.table), 0)
 
     def forward(
         self, x: Tensor, *, positions: Tensor | None = None, offset: SupportsIndex = 0
@@ -269,51 +282,48 @@ class SinusoidalPositionalEncoding(nn.Module):
         They are encoded, not looked up, so no position is out of range. The result has x's dtype.
         """
         _check_rows("x", x, axes=2)
-        check_row_width("x", x.shape[-1], self.d_model)
+        check_row_width("x", x.shape[-1], self.clocks.d_model)
         _check_same_device("x", x, "the module", self.table)
         if positions is None:
-            encoding = self._contiguous(x.shape[-2], offset)
+            encoding = self._contiguous(x.shape[-2], _integer("offset", offset))
         else:
-            _check_offset_unused(offset)
-            encoding = self._explicit(positions, x)
-        return self.dropout(torch.add(encoding, x, alpha=self.scale).to(x.dtype))
+            positions = _as_row_positions(positions, offset, x)
+            encoding = _encode(positions, _clocks(*self.clocks), self.layout, self.table.dtype)
+        return self.dropout(torch.add(encoding, x, alpha=self.scale).to(x.dtype))  # type: ignore[no-any-return]
 
     def extra_repr(self) -> str:
+        d_model, base, spacing = self.clocks
         return (
-            f"{self.d_model}, max_len={len(self.table)}, base={self.base:g}, "
-            f"spacing={self.spacing!r}, layout={self.layout!r}, scale_input={self.scale != 1.0}"
+            f"{d_model}, max_len={len(self.table)}, base={base:g}, spacing={spacing!r}, "
+            f"layout={self.layout!r}, scale_input={self.scale != 1.0}"
         )
 
-    def _contiguous(self, seq_len: int, offset: SupportsIndex) -> Tensor:
-        if not torch.compiler.is_compiling():
-            offset = check_integer("offset", offset)
+    def _contiguous(self, seq_len: int, offset: int) -> Tensor:
         end = offset + seq_len
-        if offset < 0:
-            return self._encode(torch.arange(offset, end, device=self.table.device))
+        if offset < 0 or torch.compiler.is_exporting():
+            return self._rows(seq_len, offset)
         if end > len(self.table):
             if torch.compiler.is_compiling():  # a graph must not replace the module's buffer
-                return self._encode(torch.arange(offset, end, device=self.table.device))
-            self._grow(end)
+                return self._rows(seq_len, offset)
+            self.table = self._rows(max(end, 2 * len(self.table)), 0)
         return self.table[offset:end]
 
-    def _grow(self, length: int) -> None:
-        length = max(length, 2 * len(self.table))
-        self.table = self._encode(torch.arange(length, device=self.table.device))
-
-    def _explicit(self, positions: Tensor, x: Tensor) -> Tensor:
-        positions = _as_positions("positions", positions, None)
-        _check_same_device("positions", positions, "x", x)
-        check_broadcast("positions", tuple(positions.shape), tuple(x.shape[:-1]), "x.shape[:-1]")
-        return self._encode(positions)
-
-    def _encode(self, positions: Tensor) -> Tensor:
-        return _encode(
-            positions, self.d_model, self.base, self.spacing, self.layout, self.table.dtype
+    def _rows(self, seq_len: int, start: int) -> Tensor:
+        d_model, base, spacing = self.clocks
+        return sinusoidal_table(
+            seq_len,
+            d_model,
+            start=start,
+            base=base,
+            spacing=spacing,
+            layout=self.layout,
+            dtype=self.table.dtype,
+            device=self.table.device,
         )
 
-    def _apply(self, fn, recurse: bool = True):  # noqa: ANN001, ANN202  (torch's own signature)
+    def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Self:
         before = self.table
-        super()._apply(fn, recurse)
+        super()._apply(fn, recurse)  # type: ignore[no-untyped-call]
         if (self.table.dtype, self.table.device) != (before.dtype, before.device):
             self.reset_parameters()
         return self
@@ -349,8 +359,7 @@ class RotaryPositionalEncoding(nn.Module):
         layout: Layout = "interleaved",
     ) -> None:
         super().__init__()
-        self.head_dim = check_even("head_dim", head_dim)
-        self.base = check_base(base)
+        self.clocks = check_clocks(head_dim, base, "paper", "head_dim")
         check_layout(layout)
         self.layout = layout
 
@@ -362,52 +371,85 @@ class RotaryPositionalEncoding(nn.Module):
         ``positions`` that broadcast to (…, seq) take the place of those.
         """
         _check_rows("x", x, axes=2)
-        check_row_width("x", x.shape[-1], self.head_dim)
+        head_dim, base, _ = self.clocks
+        check_row_width("x", x.shape[-1], head_dim)
+        working = torch.promote_types(x.dtype, torch.float32)
         if positions is None:
-            if not torch.compiler.is_compiling():
-                offset = check_integer("offset", offset)
-            positions = torch.arange(offset, offset + x.shape[-2], device=x.device)
+            table = sinusoidal_table(
+                x.shape[-2],
+                head_dim,
+                start=_integer("offset", offset),
+                base=base,
+                layout="split",
+                dtype=working,
+                device=x.device,
+            )
+            sin, cos = table.chunk(2, dim=-1)
         else:
-            _check_offset_unused(offset)
-            positions = _as_positions("positions", positions, None)
-            _check_same_device("positions", positions, "x", x)
-            shape = tuple(positions.shape)
-            check_broadcast("positions", shape, tuple(x.shape[:-1]), "x.shape[:-1]")
-        return _rotate(x, -positions, self.head_dim, self.base, "paper", self.layout)
+            positions = _as_row_positions(positions, offset, x)
+            cos, sin = _cos_sin(positions, _clocks(*self.clocks), working)
+        return _rotate(x, cos, -sin, self.layout)
 
     def extra_repr(self) -> str:
-        return f"{self.head_dim}, base={self.base:g}, layout={self.layout!r}"
+        return f"{self.clocks.d_model}, base={self.clocks.base:g}, layout={self.layout!r}"
 
 
-def _angles(positions: Tensor, d_model: int, base: float, spacing: Spacing) -> Tensor:
-    """Angles ω_i·x in float64, one more axis than the positions."""
-    omega = frequencies(d_model, base=base, spacing=spacing, device=positions.device)
-    return positions.to(torch.float64).unsqueeze(-1) * omega
+def _cos_sin(positions: Tensor, clocks: Clocks, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
+    """cos ω_ix and sin ω_ix, with one more axis than the positions: `pe_lib.numpy._turn`.
+
+    The gradient with respect to a position is that of its fraction, as the steps of `round` have
+    none: it comes out as ω_i times the turned pair, as it should.
+    """
+    if positions.device.type in DEVICES_WITHOUT_FLOAT64:
+        cos, sin = _cos_sin(positions.cpu(), clocks, dtype)
+        return cos.to(positions.device), sin.to(positions.device)
+    coarse, medium, fine, nearest = _turns(*clocks, positions.device)
+    mark_cos, mark_sin = _marks(positions.device)
+    positions = positions.to(torch.float64).unsqueeze(-1)
+    whole = positions.round()
+    part = positions - whole
+    high = _fraction(_fraction(whole * coarse) + whole * medium)  # exact up to 2³²
+    low = _fraction(whole * fine + part * nearest)
+    mark = ((high + low) * _exact.MARKS).round()
+    angle = 2 * math.pi * ((high - mark / _exact.MARKS) + low)  # below 0.0031
+
+    square = angle * angle
+    versine = square * (0.5 - square / 24)  # 1 − cos(angle)
+    sine = angle * (1 - square * (1 / 6 - square / 120))
+    index = mark.to(torch.int64) % _exact.MARKS
+    near_cos, near_sin = mark_cos[index], mark_sin[index]
+    cos = near_cos - (near_cos * versine + near_sin * sine)
+    sin = near_sin - (near_sin * versine - near_cos * sine)
+    return _round(cos, dtype), _round(sin, dtype)
 
 
-def _encode(
-    positions: Tensor,
-    d_model: int,
-    base: float,
-    spacing: Spacing,
-    layout: Layout,
-    dtype: torch.dtype,
-) -> Tensor:
-    angles = _angles(positions, d_model, base, spacing)
-    return _join(_round(torch.sin(angles), dtype), _round(torch.cos(angles), dtype), layout)
+def _fraction(turns: Tensor) -> Tensor:
+    """What is left of an angle in turns, from −½ to ½, when the whole turns are taken off."""
+    return turns - turns.round()
 
 
-def _rotate(
-    x: Tensor, offset: Tensor, d_model: int, base: float, spacing: Spacing, layout: Layout
-) -> Tensor:
-    angles = _angles(offset, d_model, base, spacing)
-    working = torch.promote_types(x.dtype, torch.float32)
-    cos, sin = torch.cos(angles).to(working), torch.sin(angles).to(working)
+def _encode(positions: Tensor, clocks: Clocks, layout: Layout, dtype: torch.dtype) -> Tensor:
+    cos, sin = _cos_sin(positions, clocks, dtype)
+    return _join(sin, cos, layout)
+
+
+def _rotate(x: Tensor, cos: Tensor, sin: Tensor, layout: Layout) -> Tensor:
+    """Each pair s + ic times cos − i sin: in eager mode one complex product, in a graph written out
+    for the compiler to fuse."""
+    if layout == "interleaved" and not torch.compiler.is_compiling():
+        turned = _as_complex(x.to(cos.dtype).contiguous()) * torch.complex(cos, -sin)
+        return torch.view_as_real(turned).flatten(-2).to(x.dtype)
     if layout == "interleaved":
         s, c = x[..., 0::2], x[..., 1::2]
     else:
         s, c = x.chunk(2, dim=-1)
     return _join(s * cos + c * sin, c * cos - s * sin, layout).to(x.dtype)
+
+
+def _as_complex(x: Tensor) -> Tensor:
+    if x.storage_offset() % 2:  # a complex number cannot start between two real ones
+        x = x.clone()
+    return torch.view_as_complex(x.unflatten(-1, (x.shape[-1] // 2, 2)))
 
 
 def _join(sines: Tensor, cosines: Tensor, layout: Layout) -> Tensor:
@@ -416,26 +458,146 @@ def _join(sines: Tensor, cosines: Tensor, layout: Layout) -> Tensor:
     return torch.stack((sines, cosines), dim=-1).flatten(-2)
 
 
+def _table_on_host(
+    seq_len: int, start: int, clocks: Clocks, layout: Layout, dtype: torch.dtype
+) -> Tensor:
+    """NumPy's table, without a copy; bfloat16, which NumPy lacks, from its float64."""
+
+    def table(first: int, rows: int, numpy_dtype: type) -> Tensor:
+        d_model, base, spacing = clocks
+        return torch.from_numpy(
+            reference.sinusoidal_table(
+                rows,
+                d_model,
+                start=first,
+                base=base,
+                spacing=spacing,
+                layout=layout,
+                dtype=numpy_dtype,
+            )
+        )
+
+    if dtype != torch.bfloat16:
+        return table(start, seq_len, torch.empty(0, dtype=dtype).numpy().dtype.type)
+    result = torch.empty(seq_len, clocks.d_model, dtype=dtype, device="cpu")
+    for row in range(0, seq_len, BLOCK):
+        rows = min(BLOCK, seq_len - row)
+        result[row : row + rows] = _round(table(start + row, rows, np.float64), dtype)
+    return result
+
+
+def _table_on_device(
+    seq_len: int,
+    start: int,
+    clocks: Clocks,
+    layout: Layout,
+    dtype: torch.dtype,
+    device: torch.device,
+) -> Tensor:
+    """PE(start + 64a + b) = PE(start + 64a)·T(b), in `pe_lib.numpy`'s order: a few kernels."""
+    table = torch.empty(seq_len, clocks.d_model, dtype=dtype, device=device)
+    stride = BLOCK * BLOCK
+    starts = start + stride * torch.arange(-(-seq_len // stride), device=device)
+    cos, sin = _cos_sin(starts, clocks, torch.float64)
+    ahead = torch.complex(sin, cos).unsqueeze(1) * _powers(BLOCK, clocks, device)
+    ahead, near = ahead.flatten(0, 1).unsqueeze(1), _powers(1, clocks, device)
+    whole, left = divmod(seq_len, BLOCK)
+    blocks = table[: whole * BLOCK].unflatten(0, (whole, BLOCK))
+    if layout == "interleaved" and dtype not in HALF_DTYPES:
+        torch.mul(ahead[:whole], near, out=_as_complex(blocks))
+    else:
+        for first in range(0, whole, BLOCK):
+            some = slice(first, first + BLOCK)
+            blocks[some] = _arrange(ahead[some][: whole - first] * near, layout, dtype)
+    if left:
+        table[-left:] = _arrange(ahead[whole] * near[:left], layout, dtype)
+    return table
+
+
+def _arrange(pairs: Tensor, layout: Layout, dtype: torch.dtype) -> Tensor:
+    return _join(_round(pairs.real, dtype), _round(pairs.imag, dtype), layout)
+
+
 def _round(x: Tensor, dtype: torch.dtype) -> Tensor:
     """float64 to ``dtype`` in one rounding.
 
     torch converts float64 to a half type through float32 and so rounds twice. Rounding to float32
-    *to odd* instead keeps a trace of what was lost, and the second rounding is then the right one:
-    Boldo and Melquiond (2008), "Emulation of FMA and correctly rounded sums".
+    *to odd* instead, where the last bit kept says whether anything was lost, makes the second
+    rounding the right one: Boldo and Melquiond (2008), "Emulation of FMA and correctly rounded
+    sums: proved algorithms using rounding to odd".
     """
-    if dtype not in (torch.float16, torch.bfloat16):
+    if dtype not in HALF_DTYPES:
         return x.to(dtype)
-    single = x.to(torch.float32)
-    lost = x.detach() - single.detach().to(torch.float64)
-    bits = single.detach().view(torch.int32)
-    outwards = torch.sign(lost) == torch.sign(x.detach())  # |x| is above |single|
-    step = torch.where(outwards, 1, -1).to(torch.int32)
-    odd = torch.where((lost != 0) & (bits % 2 == 0), bits + step, bits).view(torch.float32)
-    return (single + (odd - single.detach())).to(dtype)
+    lost = 2**29 - 1  # the bits that float64 has and float32 has not
+    bits = x.detach().view(torch.int64)
+    odd = (bits | ((bits & lost) + lost)) & ~lost
+    single = odd.view(torch.float64).to(torch.float32)
+    if x.requires_grad:  # the gradient of a rounding is 1; the sum below is exact
+        through = x.to(torch.float32)
+        single = through + (single - through.detach())
+    return single.to(dtype)
+
+
+class _Kept:
+    """Constants of ``build(…, device)``, kept on their device, so that forward copies nothing."""
+
+    def __init__(self, build: Callable[..., Tensor]) -> None:
+        self.build = build
+        self.kept: dict[tuple[object, ...], Tensor] = {}
+
+    def __call__(self, *key: object) -> Tensor:
+        if type(torch.empty(0)) is not Tensor:  # under a mode that makes stand-ins, keep none
+            return self.build(*key)
+        if key not in self.kept:
+            with torch.inference_mode(False):
+                self.kept[key] = self.build(*key)
+        return self.kept[key]
+
+
+@torch.compiler.assume_constant_result  # type: ignore[untyped-decorator]
+def _turns(d_model: int, base: float, spacing: Spacing, device: torch.device) -> Tensor:
+    return _kept_turns(Clocks(d_model, base, spacing), device)
+
+
+@torch.compiler.assume_constant_result  # type: ignore[untyped-decorator]
+def _marks(device: torch.device) -> Tensor:
+    return _kept_marks(device)
+
+
+@_Kept
+def _kept_turns(clocks: Clocks, device: torch.device) -> Tensor:
+    return torch.from_numpy(np.stack(_exact.turns(clocks))).to(device)
+
+
+@_Kept
+def _kept_marks(device: torch.device) -> Tensor:
+    marks = _exact.marks()
+    return torch.from_numpy(np.stack((marks.real, -marks.imag))).to(device)
+
+
+@_Kept
+def _powers(step: int, clocks: Clocks, device: torch.device) -> Tensor:
+    return torch.from_numpy(reference._powers(step, clocks)).to(device)
 
 
 def _is_on_host(values: object) -> bool:
     return not isinstance(values, Tensor) or (values.ndim == 0 and values.device.type == "cpu")
+
+
+def _clocks(
+    d_model: SupportsIndex, base: SupportsFloat, spacing: Spacing, name: str = "d_model"
+) -> Clocks:
+    """`check_clocks`. A graph is compiled for these values: its frequencies are constants."""
+    if torch.compiler.is_compiling():
+        d_model, base = guard_scalar(d_model), guard_scalar(base)  # type: ignore[arg-type, assignment]
+    return check_clocks(d_model, base, spacing, name)
+
+
+def _integer(name: str, value: SupportsIndex, *, at_least: int | None = None) -> int:
+    """An integer, checked. In a graph it may be symbolic, and looking at it would fix its value."""
+    if torch.compiler.is_compiling():
+        return value  # type: ignore[return-value]
+    return check_integer(name, value, at_least=at_least)
 
 
 def _as_positions(name: str, values: Tensor | ArrayLike, device: Device) -> Tensor:
@@ -444,11 +606,30 @@ def _as_positions(name: str, values: Tensor | ArrayLike, device: Device) -> Tens
         return torch.as_tensor(reference._as_positions(name, values), device=device)
     if values.dtype.is_complex or values.dtype == torch.bool:
         raise TypeError(f"{name} must be real numbers, got dtype {values.dtype}")
-    looks = values.device.type == "cpu" and not torch.compiler.is_compiling()
-    if looks and values.dtype.is_floating_point and not torch.isfinite(values).all():
+    if values.dtype.is_floating_point and not _looks_finite(values):
         bad = values[~torch.isfinite(values)].flatten()[0].item()
         raise ValueError(f"{name} must be finite, got {bad}")
     return values.to(device) if device is not None else values
+
+
+def _looks_finite(values: Tensor) -> bool:
+    """False if a look, where one is possible and free, finds a NaN or an infinity."""
+    if values.device.type != "cpu" or torch.compiler.is_compiling():
+        return True
+    try:
+        return bool(torch.isfinite(values).all())
+    except RuntimeError:  # there are no values under vmap, nor in a stand-in for a tensor
+        return True
+
+
+def _as_row_positions(positions: Tensor, offset: SupportsIndex, x: Tensor) -> Tensor:
+    """Explicit positions of the rows of x, given in place of an offset."""
+    if not (isinstance(offset, int) and offset == 0):
+        raise ValueError(f"offset must be 0 where positions are given, got {offset!r}")
+    positions = _as_positions("positions", positions, x.device if _is_on_host(positions) else None)
+    _check_same_device("positions", positions, "x", x)
+    check_broadcast("positions", tuple(positions.shape), tuple(x.shape[:-1]), "x.shape[:-1]")
+    return positions
 
 
 def _check_float_dtype(dtype: torch.dtype) -> None:
@@ -470,8 +651,3 @@ def _check_same_device(name: str, x: Tensor, other_name: str, other: Tensor) -> 
         raise ValueError(
             f"{name} and {other_name} must be on one device, got {x.device} and {other.device}"
         )
-
-
-def _check_offset_unused(offset: SupportsIndex) -> None:
-    if offset is not None and not (isinstance(offset, int) and offset == 0):
-        raise ValueError(f"offset must be 0 where positions are given, got {offset!r}")
