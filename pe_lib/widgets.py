@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 import ipywidgets as widgets
+from ipywidgets.widgets.widget_string import HTMLStyle
 from matplotlib.figure import Figure
 
 from pe_lib.plots import to_svg
@@ -100,7 +101,7 @@ def frame_slider_2d(
 
 def _stack(frames: Sequence[str], start: int) -> widgets.Stack:
     """The frames, of which one shows. They share one layout and one style, to keep pages small."""
-    layout, style = widgets.Layout(), widgets.HTMLStyle()
+    layout, style = widgets.Layout(), HTMLStyle()
     pictures = [widgets.HTML(frame, layout=layout, style=style) for frame in frames]
     return widgets.Stack(pictures, selected_index=start)
 
