@@ -91,6 +91,13 @@ def check_spacing(spacing: str) -> None:
     _check_choice("spacing", spacing, get_args(Spacing))
 
 
+def check_axes(name: str, shape: tuple[int, ...], *, at_least: int) -> None:
+    """Enough axes for rows of ``d_model`` entries."""
+    if len(shape) < at_least:
+        axes = "(…, d_model)" if at_least == 1 else "(…, rows, d_model)"
+        raise ValueError(f"{name} must be of shape {axes}, got {shape}")
+
+
 def check_row_width(name: str, width: int, d_model: int) -> None:
     """The last axis of an array that holds rows of ``d_model`` entries."""
     if width != d_model:

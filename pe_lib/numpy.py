@@ -57,6 +57,7 @@ from pe_lib._checks import (
     Clocks,
     Layout,
     Spacing,
+    check_axes,
     check_broadcast,
     check_clocks,
     check_integer,
@@ -289,7 +290,7 @@ def rotate(
     >>> np.allclose(rotate(row, 4), sinusoidal_encoding(7, 8, dtype=np.float64))
     True
     """
-    x = _as_floats(x)
+    x = _as_floats("x", x, axes=1)
     clocks = check_clocks(x.shape[-1], base, spacing, "the last axis of x")
     check_layout(layout)
     offset = _as_positions("offset", offset)
@@ -367,14 +368,14 @@ def attention_terms(
     >>> [float(term.item()) for term in attention_terms(one, one, one, one, np.eye(2), np.eye(2))]
     [2.0, 2.0, 2.0, 2.0]
     """
-    x, y, e, f = (_as_rows(n, v) for n, v in (("x", x), ("y", y), ("e", e), ("f", f)))
-    w_q, w_k = np.asarray(w_q), np.asarray(w_k)
+    rows = (("x", x), ("y", y), ("e", e), ("f", f), ("w_q", w_q), ("w_k", w_k))
+    x, y, e, f, w_q, w_k = (_as_floats(name, values, axes=2) for name, values in rows)
     if w_q.ndim != 2 or w_q.shape != w_k.shape:
         raise ValueError(
             f"w_q and w_k must have one shape (d_model, d_k), got {w_q.shape} and {w_k.shape}"
         )
-    for name, rows in (("x", x), ("y", y), ("e", e), ("f", f)):
-        check_row_width(name, rows.shape[-1], w_q.shape[0])
+    for name, array in (("x", x), ("y", y), ("e", e), ("f", f)):
+        check_row_width(name, array.shape[-1], w_q.shape[0])
     check_same_rows("e", e.shape, "x", x.shape)
     check_same_rows("f", f.shape, "y", y.shape)
     (x, e), (y, f) = np.broadcast_arrays(x, e), np.broadcast_arrays(y, f)
@@ -491,21 +492,9 @@ def _as_float_dtype(dtype: DTypeLike) -> np.dtype:
     return resolved
 
 
-def _as_floats(x: ArrayLike) -> FloatArray:
-    array = np.asarray(x)
-    if array.ndim == 0 or array.dtype.kind != "f" or array.dtype.itemsize > 8:
-        raise TypeError(
-            "x must be an array of float16, float32 or float64 with at least one axis, "
-            f"got dtype {array.dtype} and shape {array.shape}"
-        )
-    return array
-
-
-def _as_rows(name: str, values: ArrayLike) -> NDArray:
+def _as_floats(name: str, values: ArrayLike, *, axes: int) -> FloatArray:
     array = np.asarray(values)
-    if array.ndim < 2 or array.dtype.kind not in "iuf":
-        raise ValueError(
-            f"{name} must be a real array of shape (…, rows, d_model), "
-            f"got dtype {array.dtype} and shape {array.shape}"
-        )
+    if array.dtype.kind != "f" or array.dtype.itemsize > 8:
+        raise TypeError(f"{name} must be of float16, float32 or float64, got {array.dtype}")
+    check_axes(name, array.shape, at_least=axes)
     return array

@@ -28,6 +28,7 @@ from pe_lib._checks import (
     Clocks,
     Layout,
     Spacing,
+    check_axes,
     check_broadcast,
     check_clocks,
     check_integer,
@@ -638,12 +639,12 @@ def _check_float_dtype(dtype: torch.dtype) -> None:
 
 
 def _check_rows(name: str, x: Tensor, *, axes: int) -> None:
-    if not isinstance(x, Tensor) or x.dtype not in FLOAT_DTYPES or x.ndim < axes:
-        got = f"{x.dtype} of shape {tuple(x.shape)}" if isinstance(x, Tensor) else repr(x)
+    if not isinstance(x, Tensor) or x.dtype not in FLOAT_DTYPES:
+        got = x.dtype if isinstance(x, Tensor) else repr(x)
         raise TypeError(
-            f"{name} must be a tensor of float16, bfloat16, float32 or float64 "
-            f"with at least {axes} axes, got {got}"
+            f"{name} must be a tensor of float16, bfloat16, float32 or float64, got {got}"
         )
+    check_axes(name, tuple(x.shape), at_least=axes)
 
 
 def _check_same_device(name: str, x: Tensor, other_name: str, other: Tensor) -> None:

@@ -1,0 +1,296 @@
+"""What the mathematics says of the encoding, on both implementations."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+from backends import NUMPY, TORCH, Backend, both
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+ATOL = 2.0**-46  # some sums of a few products, each within 2⁻⁵⁰
+
+widths = st.integers(1, 24).map(lambda pairs: 2 * pairs)
+bases = st.one_of(st.just(10_000.0), st.floats(1, 1e6))
+spacings = st.sampled_from(["paper", "tensor2tensor"])
+layouts = st.sampled_from(["interleaved", "split"])
+integers = st.integers(-(2**20), 2**20)
+shifts = st.one_of(integers, st.floats(-1000, 1000).map(lambda x: round(x * 256) / 256))
+options = st.fixed_dictionaries({"base": bases, "spacing": spacings})
+quick = settings(max_examples=25, deadline=None)
+
+
+def encode(backend: Backend, positions: Any, d_model: int, **options: Any) -> np.ndarray:
+    options.setdefault("dtype", backend.dtype("float64"))
+    return backend.numpy(backend.pe.sinusoidal_encoding(positions, d_model, **options))
+
+
+def matrix(backend: Backend, offset: float, d_model: int, **options: Any) -> np.ndarray:
+    return backend.numpy(backend.pe.rotation_matrix(offset, d_model, **options))
+
+
+@both
+@quick
+@given(x=integers, shift=shifts, d_model=widths, options=options, layout=layouts)
+def test_a_shift_is_a_rotation(
+    backend: Backend, x: int, shift: float, d_model: int, options: Any, layout: str
+) -> None:
+    """PE(x + Δx) = PE(x)·T(Δx), and `rotate` is that product."""
+    options["layout"] = layout
+    row = encode(backend, x, d_model, **options)
+    shifted = encode(backend, x + shift, d_model, **options)
+    np.testing.assert_allclose(row @ matrix(backend, shift, d_model, **options), shifted, atol=ATOL)
+    turned = backend.numpy(backend.pe.rotate(backend.array(row), shift, **options))
+    np.testing.assert_allclose(turned, shifted, atol=ATOL)
+
+
+@both
+@quick
+@given(a=shifts, b=shifts, d_model=widths, options=options, layout=layouts)
+def test_rotations_are_a_group(
+    backend: Backend, a: float, b: float, d_model: int, options: Any, layout: str
+) -> None:
+    """T(a)T(b) = T(a + b), T(−a) = T(a)ᵀ = T(a)⁻¹, det T = 1, T(0) = I."""
+    options["layout"] = layout
+    t_a, t_b = (matrix(backend, shift, d_model, **options) for shift in (a, b))
+    np.testing.assert_allclose(t_a @ t_b, matrix(backend, a + b, d_model, **options), atol=ATOL)
+    assert np.array_equal(matrix(backend, -a, d_model, **options), t_a.T)
+    np.testing.assert_allclose(t_a @ t_a.T, np.eye(d_model), atol=ATOL)
+    assert np.linalg.det(t_a) == pytest.approx(1)
+    assert np.array_equal(matrix(backend, 0, d_model, **options), np.eye(d_model))
+
+
+@both
+@quick
+@given(shift=shifts, d_model=widths, layout=layouts, seed=st.integers(0, 999))
+def test_rotate_is_the_dense_product(
+    backend: Backend, shift: float, d_model: int, layout: Any, seed: int
+) -> None:
+    x = np.random.default_rng(seed).normal(size=(3, 2, d_model))
+    turned = backend.numpy(backend.pe.rotate(backend.array(x), shift, layout=layout))
+    dense = x @ matrix(backend, shift, d_model, layout=layout)
+    np.testing.assert_allclose(turned, dense, atol=ATOL)
+    norms = np.linalg.norm(x, axis=-1)
+    np.testing.assert_allclose(np.linalg.norm(turned, axis=-1), norms, rtol=1e-14)
+
+
+@both
+@pytest.mark.parametrize("layout", ["interleaved", "split"])
+@pytest.mark.parametrize("shape", [(), (1,), (3,), (2, 1), (2, 3), (5, 2, 3)])
+def test_rotate_broadcasts_its_offset(
+    backend: Backend, shape: tuple[int, ...], layout: str
+) -> None:
+    rng = np.random.default_rng(2)
+    x, offset = rng.normal(size=(5, 2, 3, 8)), rng.integers(-99, 99, shape)
+    turned = backend.numpy(
+        backend.pe.rotate(backend.array(x), backend.array(offset), layout=layout)
+    )
+    for index in np.ndindex(5, 2, 3):
+        t = matrix(backend, int(np.broadcast_to(offset, (5, 2, 3))[index]), 8, layout=layout)
+        np.testing.assert_allclose(turned[index], x[index] @ t, atol=1e-13)
+
+
+@both
+@quick
+@given(x=integers, y=integers, d_model=widths, options=options)
+def test_inner_product_depends_on_the_distance_alone(
+    backend: Backend, x: int, y: int, d_model: int, options: Any
+) -> None:
+    """PE(x)·PE(y) = K(x − y) = (d/2)·similarity, even, and ‖PE(x)‖² = d/2."""
+    e, f = (encode(backend, position, d_model, **options) for position in (x, y))
+    similarity = float(backend.pe.similarity(x - y, d_model, **options))
+    assert e @ f == pytest.approx(similarity * d_model / 2, abs=d_model * ATOL)
+    assert similarity == float(backend.pe.similarity(y - x, d_model, **options))
+    assert e @ e == pytest.approx(d_model / 2, rel=1e-14)
+    assert float(backend.pe.similarity(0, d_model, **options)) == 1
+
+
+@both
+@quick
+@given(
+    short=st.integers(0, 300),
+    more=st.integers(0, 4500),
+    start=integers,
+    layout=layouts,
+    dtype=st.sampled_from(["float16", "float32", "float64"]),
+)
+def test_a_longer_table_starts_with_the_shorter(
+    backend: Backend, short: int, more: int, start: int, layout: str, dtype: str
+) -> None:
+    options = {"start": start, "layout": layout, "dtype": backend.dtype(dtype)}
+    long = backend.numpy(backend.pe.sinusoidal_table(short + more, 6, **options))
+    assert np.array_equal(
+        long[:short], backend.numpy(backend.pe.sinusoidal_table(short, 6, **options))
+    )
+
+
+@both
+@quick
+@given(seq_len=st.integers(0, 200), start=integers, d_model=widths, options=options, layout=layouts)
+def test_a_table_is_the_encoding_of_its_positions(
+    backend: Backend, seq_len: int, start: int, d_model: int, options: Any, layout: str
+) -> None:
+    options |= {"layout": layout, "dtype": backend.dtype("float64")}
+    table = backend.numpy(backend.pe.sinusoidal_table(seq_len, d_model, start=start, **options))
+    assert table.shape == (seq_len, d_model)
+    positions = np.arange(start, start + seq_len)
+    np.testing.assert_allclose(table, encode(backend, positions, d_model, **options), atol=2.0**-49)
+
+
+@both
+@quick
+@given(x=shifts, d_model=widths, options=options)
+def test_layouts_are_one_permutation_apart(
+    backend: Backend, x: float, d_model: int, options: Any
+) -> None:
+    interleaved = encode(backend, x, d_model, **options)
+    split = encode(backend, x, d_model, layout="split", **options)
+    assert np.array_equal(split, np.concatenate([interleaved[0::2], interleaved[1::2]]))
+    order = np.r_[0:d_model:2, 1:d_model:2]
+    t = matrix(backend, x, d_model, **options)
+    assert np.array_equal(
+        matrix(backend, x, d_model, layout="split", **options), t[order][:, order]
+    )
+
+
+@quick
+@given(
+    start=integers,
+    seq_len=st.integers(0, 200),
+    d_model=widths,
+    options=options,
+    layout=layouts,
+    dtype=st.sampled_from(["float16", "float32", "float64"]),
+)
+def test_implementations_agree(
+    start: int, seq_len: int, d_model: int, options: Any, layout: str, dtype: str
+) -> None:
+    """Tables bit for bit; direct encodings to a unit in the last place of float64."""
+
+    def both_ways(backend: Backend) -> tuple[np.ndarray, np.ndarray]:
+        ours = options | {"layout": layout, "dtype": backend.dtype(dtype)}
+        table = backend.pe.sinusoidal_table(seq_len, d_model, start=start, **ours)
+        return backend.numpy(table), encode(backend, range(start, start + 5), d_model, **ours)
+
+    (table, rows), (torch_table, torch_rows) = both_ways(NUMPY), both_ways(TORCH)
+    assert table.dtype == torch_table.dtype == np.dtype(dtype)
+    assert np.array_equal(table, torch_table)
+    atol = max(2.0**-51, float(np.finfo(dtype).eps) / 2)
+    np.testing.assert_allclose(rows, torch_rows, rtol=0, atol=atol)
+
+
+@both
+def test_frequencies_fall_from_1_as_each_spacing_says(backend: Backend) -> None:
+    paper = backend.numpy(backend.pe.frequencies(512))
+    assert paper.dtype == np.float64
+    assert paper.shape == (256,)
+    assert paper[0] == 1
+    np.testing.assert_allclose(paper, 10_000.0 ** (-np.arange(256) / 256), rtol=1e-15)
+    theirs = backend.numpy(backend.pe.frequencies(512, spacing="tensor2tensor"))
+    assert (theirs[0], theirs[-1]) == (1, 1e-4)
+    for spacing in ("paper", "tensor2tensor"):
+        assert backend.numpy(backend.pe.frequencies(2, spacing=spacing)).tolist() == [1]
+    assert backend.numpy(backend.pe.frequencies(6, base=1)).tolist() == [1, 1, 1]
+
+
+@both
+def test_definition(backend: Backend) -> None:
+    """Equation of section 3.5, entry by entry."""
+    table = backend.numpy(backend.pe.sinusoidal_table(50, 16, dtype=backend.dtype("float64")))
+    for x in range(50):
+        for i in range(8):
+            angle = x / 10_000 ** (2 * i / 16)
+            assert table[x, 2 * i] == pytest.approx(np.sin(angle), abs=1e-14)
+            assert table[x, 2 * i + 1] == pytest.approx(np.cos(angle), abs=1e-14)
+
+
+@both
+def test_defaults_and_new_arrays(backend: Backend) -> None:
+    pe = backend.pe
+    assert str(pe.sinusoidal_table(3, 4).dtype).endswith("float32")
+    assert str(pe.sinusoidal_encoding([0, 1], 4).dtype).endswith("float32")
+    assert str(pe.rotation_matrix(1, 4).dtype).endswith("float64")
+    assert str(pe.similarity([1, 2], 4).dtype).endswith("float64")
+    for make in (pe.frequencies, lambda d: pe.sinusoidal_table(3, d)):
+        first = make(4)
+        first[...] = 7  # must not reach a cache
+        assert not (backend.numpy(make(4)) == 7).any()
+
+
+@both
+@pytest.mark.parametrize("dtype", ["int8", "int16", "int32", "int64", "uint8", "uint16", "uint64"])
+def test_integer_positions_of_any_dtype(backend: Backend, dtype: str) -> None:
+    positions = backend.array([[0, 1], [2, 100]], dtype)
+    assert np.array_equal(encode(backend, positions, 8), encode(backend, [[0, 1], [2, 100]], 8))
+
+
+@both
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
+def test_float_positions_of_any_dtype(backend: Backend, dtype: str) -> None:
+    values = np.array([0.1, -2.5, 1000.25], dtype)
+    assert np.array_equal(
+        encode(backend, backend.array(values), 8), encode(backend, values.astype("float64"), 8)
+    )
+
+
+@both
+@pytest.mark.parametrize("shape", [(), (0,), (1,), (3, 0, 2), (2, 3, 4)])
+def test_positions_of_any_shape(backend: Backend, shape: tuple[int, ...]) -> None:
+    positions = np.arange(int(np.prod(shape))).reshape(shape)
+    assert encode(backend, positions, 6).shape == (*shape, 6)
+    assert backend.pe.similarity(positions, 6).shape == shape
+    assert encode(backend, [], 6).shape == (0, 6)
+
+
+@both
+@pytest.mark.parametrize("layout", ["interleaved", "split"])
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
+def test_rotate_takes_any_array(backend: Backend, layout: str, dtype: str) -> None:
+    base = np.random.default_rng(4).normal(size=(6, 5, 8)).astype(dtype)
+    whole = backend.array(base)
+    views = {
+        "transposed": whole.swapaxes(0, 1),
+        "reversed or strided": whole[1::2],
+        "narrow": whole[..., 1:7],
+        "strided in the last axis": whole[..., ::2],
+        "one row": whole[0, 0],
+        "empty": whole[:0],
+    }
+    for name, view in views.items():
+        before = backend.numpy(view).copy()
+        turned = backend.pe.rotate(view, 3, layout=layout)
+        assert str(turned.dtype).endswith(dtype), name
+        straight = backend.pe.rotate(backend.array(before), 3, layout=layout)
+        assert np.array_equal(backend.numpy(turned), backend.numpy(straight)), name
+        assert np.array_equal(backend.numpy(view), before), name
+
+
+@both
+def test_attention_terms_add_up_to_the_score(backend: Backend) -> None:
+    rng = np.random.default_rng(6)
+    shapes = [(2, 3, 8), (2, 4, 8), (3, 8), (4, 8), (8, 5), (8, 5)]
+    x, y, e, f, w_q, w_k = (rng.normal(size=shape) for shape in shapes)
+    terms = backend.pe.attention_terms(*map(backend.array, (x, y, e, f, w_q, w_k)))
+    assert terms._fields == (
+        "content_content",
+        "content_position",
+        "position_content",
+        "position_position",
+    )
+    arrays = [backend.numpy(term) for term in terms]
+    assert {array.shape for array in arrays} == {(2, 3, 4)}
+    score = ((x + e) @ w_q) @ ((y + f) @ w_k).swapaxes(-1, -2)
+    np.testing.assert_allclose(sum(arrays), score, atol=1e-12)
+    np.testing.assert_allclose(arrays[1], (x @ w_q) @ (f @ w_k).T, atol=1e-12)
+    np.testing.assert_allclose(arrays[2], (e @ w_q) @ (y @ w_k).swapaxes(-1, -2), atol=1e-12)
+
+
+@both
+def test_position_position_term_is_the_kernel(backend: Backend) -> None:
+    """With W_qW_kᵀ = I the last term is K(x − y), by the theorem."""
+    e = backend.pe.sinusoidal_table(6, 8, dtype=backend.dtype("float64"))
+    zero, eye = backend.array(np.zeros((6, 8))), backend.array(np.eye(8))
+    terms = backend.pe.attention_terms(zero, zero, e, e, eye, eye)
+    distance = np.subtract.outer(np.arange(6), np.arange(6))
+    kernel = 4 * backend.numpy(backend.pe.similarity(distance, 8))
+    np.testing.assert_allclose(backend.numpy(terms.position_position), kernel, atol=ATOL)
