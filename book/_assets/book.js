@@ -38,15 +38,32 @@ function nameSliders(figure) {
   }).observe(figure, { childList: true, subtree: true });
 }
 
-/** Let the keyboard reach, and so scroll, whatever is wider than its box. */
+/** Let what is wider than the page scroll in its own box, and let the keyboard reach that box. */
 function reachWideContent() {
-  for (const box of document.querySelectorAll(".pst-scrollable-table-container, .live-figure")) {
-    if (box.scrollWidth > box.clientWidth + 1) box.tabIndex = 0;
-    else box.removeAttribute("tabindex");
+  const column = document.querySelector(".bd-article")?.clientWidth;
+  for (const box of document.querySelectorAll(".pst-scrollable-table-container, .live-figure"))
+    setReach(box, box.scrollWidth > box.clientWidth + 1);
+  for (const formula of document.querySelectorAll('mjx-container:not([display="true"])')) {
+    const wide = formula.firstElementChild.getBoundingClientRect().width > column;
+    formula.toggleAttribute("data-wide", wide);
+    setReach(formula, wide);
   }
+}
+
+function setReach(box, reached) {
+  if (reached) box.tabIndex = 0;
+  else box.removeAttribute("tabindex");
+}
+
+/** Each displayed equation can be reached by keyboard; it scrolls where it is wide. */
+async function reachEquations() {
+  await window.MathJax?.startup?.promise;
+  for (const equation of document.querySelectorAll('mjx-container[display="true"]'))
+    equation.tabIndex = 0;
+  reachWideContent();
 }
 
 prepareWidgetManager();
 document.querySelectorAll(".live-figure").forEach(nameSliders);
-window.addEventListener("load", reachWideContent);
+window.addEventListener("load", reachEquations);
 window.addEventListener("resize", reachWideContent);

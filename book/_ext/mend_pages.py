@@ -94,6 +94,15 @@ def size_of(picture: Path) -> tuple[str, str] | None:
     return (str(round(float(box[1]) * 4 / 3)), str(round(float(box[2]) * 4 / 3))) if box else None
 
 
+def name_languages(page: BeautifulSoup) -> None:
+    """Text in Korean says so, for the voices that read it."""
+    for block in page.select(".bd-article :is(p, li, td)"):
+        letters = [letter for letter in block.get_text() if letter.isalpha()]
+        korean = sum("가" <= letter <= "힣" for letter in letters)
+        if korean > len(letters) / 2:
+            block["lang"] = "ko"
+
+
 def order_head(page: BeautifulSoup) -> None:
     """Say each thing once, and let the text come before the state of the sliders."""
     for repeated in page.select("meta[name=viewport] ~ meta[name=viewport]"):
@@ -119,6 +128,7 @@ MENDS: tuple[Callable[[BeautifulSoup], None], ...] = (
     mend_references,
     mend_anchors,
     name_folds,
+    name_languages,
     order_head,
     write_booleans,
 )
