@@ -117,7 +117,7 @@ def check_broadcast(
 ) -> None:
     """``shape`` must broadcast to ``target`` without enlarging it."""
     pairs = zip(reversed(shape), reversed(target), strict=False)
-    if len(shape) > len(target) or any(a not in (1, b) for a, b in pairs):
+    if len(shape) > len(target) or any(a != 1 and a != b for a, b in pairs):
         raise ValueError(f"{name} must broadcast to {target_name} = {target}, got shape {shape}")
 
 

@@ -397,7 +397,7 @@ def _turn(positions: NDArray[np.float64], clocks: Clocks) -> ComplexArray:
     rest = np.empty(angle.shape, np.complex128)  # e^(−i·angle) − 1, by its series
     rest.real = square * (square / 24 - 0.5)
     rest.imag = -angle * (1 - square * (1 / 6 - square / 120))
-    nearest = marks[mark.astype(np.int64) % marks.size]
+    nearest = marks[mark.astype(np.int64) & (marks.size - 1)]  # a full circle is a power of 2
     return nearest + nearest * rest
 
 

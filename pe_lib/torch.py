@@ -404,8 +404,8 @@ def _cos_sin(positions: Tensor, clocks: Clocks, dtype: torch.dtype) -> tuple[Ten
     if positions.device.type in DEVICES_WITHOUT_FLOAT64:
         cos, sin = _cos_sin(positions.cpu(), clocks, dtype)
         return cos.to(positions.device), sin.to(positions.device)
-    coarse, medium, fine, nearest = _turns(*clocks, positions.device)
-    mark_cos, mark_sin = _marks(positions.device)
+    turns, marks = _constants(clocks, positions.device)
+    (coarse, medium, fine, nearest), (mark_cos, mark_sin) = turns, marks
     positions = positions.to(torch.float64).unsqueeze(-1)
     whole = positions.round()
     part = positions - whole
@@ -417,7 +417,7 @@ def _cos_sin(positions: Tensor, clocks: Clocks, dtype: torch.dtype) -> tuple[Ten
     square = angle * angle
     versine = square * (0.5 - square / 24)  # 1 − cos(angle)
     sine = angle * (1 - square * (1 / 6 - square / 120))
-    index = mark.to(torch.int64) % _exact.MARKS
+    index = mark.to(torch.int64) & (_exact.MARKS - 1)
     near_cos, near_sin = mark_cos[index], mark_sin[index]
     cos = near_cos - (near_cos * versine + near_sin * sine)
     sin = near_sin - (near_sin * versine - near_cos * sine)
@@ -464,7 +464,7 @@ def _table_on_host(
 ) -> Tensor:
     """NumPy's table, without a copy; bfloat16, which NumPy lacks, from its float64."""
 
-    def table(first: int, rows: int, numpy_dtype: type) -> Tensor:
+    def table(first: int, rows: int, numpy_dtype: str) -> Tensor:
         d_model, base, spacing = clocks
         return torch.from_numpy(
             reference.sinusoidal_table(
@@ -479,11 +479,11 @@ def _table_on_host(
         )
 
     if dtype != torch.bfloat16:
-        return table(start, seq_len, torch.empty(0, dtype=dtype).numpy().dtype.type)
+        return table(start, seq_len, str(dtype).removeprefix("torch."))
     result = torch.empty(seq_len, clocks.d_model, dtype=dtype, device="cpu")
     for row in range(0, seq_len, BLOCK):
         rows = min(BLOCK, seq_len - row)
-        result[row : row + rows] = _round(table(start + row, rows, np.float64), dtype)
+        result[row : row + rows] = _round(table(start + row, rows, "float64"), dtype)
     return result
 
 
@@ -555,23 +555,13 @@ class _Kept:
         return self.kept[key]
 
 
-@torch.compiler.assume_constant_result  # type: ignore[untyped-decorator]
-def _turns(d_model: int, base: float, spacing: Spacing, device: torch.device) -> Tensor:
-    return _kept_turns(Clocks(d_model, base, spacing), device)
-
-
-@torch.compiler.assume_constant_result  # type: ignore[untyped-decorator]
-def _marks(device: torch.device) -> Tensor:
-    return _kept_marks(device)
-
-
 @_Kept
-def _kept_turns(clocks: Clocks, device: torch.device) -> Tensor:
+def _turns(clocks: Clocks, device: torch.device) -> Tensor:
     return torch.from_numpy(np.stack(_exact.turns(clocks))).to(device)
 
 
 @_Kept
-def _kept_marks(device: torch.device) -> Tensor:
+def _marks(device: torch.device) -> Tensor:
     marks = _exact.marks()
     return torch.from_numpy(np.stack((marks.real, -marks.imag))).to(device)
 
@@ -579,6 +569,28 @@ def _kept_marks(device: torch.device) -> Tensor:
 @_Kept
 def _powers(step: int, clocks: Clocks, device: torch.device) -> Tensor:
     return torch.from_numpy(reference._powers(step, clocks)).to(device)
+
+
+def _constants(clocks: Clocks, device: torch.device) -> tuple[Tensor, Tensor]:
+    """The parts of ω/2π and the marks. `torch.compile` cannot look into decimal arithmetic, so it
+    gets an operator, which the compiled graph calls when it runs."""
+    if torch.compiler.is_dynamo_compiling():
+        return _constants_in_graph(*clocks, device)  # type: ignore[no-any-return]
+    return _turns(clocks, device), _marks(device)
+
+
+@torch.library.custom_op("pe_lib::constants", mutates_args=())
+def _constants_in_graph(
+    d_model: int, base: float, spacing: str, device: torch.device
+) -> tuple[Tensor, Tensor]:
+    clocks = check_clocks(d_model, base, spacing)  # type: ignore[arg-type]
+    return _turns(clocks, device).clone(), _marks(device).clone()
+
+
+@_constants_in_graph.register_fake
+def _(d_model: int, base: float, spacing: str, device: torch.device) -> tuple[Tensor, Tensor]:
+    turns = torch.empty(4, d_model // 2, dtype=torch.float64, device=device)
+    return turns, torch.empty(2, _exact.MARKS, dtype=torch.float64, device=device)
 
 
 def _is_on_host(values: object) -> bool:

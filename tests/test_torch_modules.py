@@ -1,0 +1,302 @@
+"""The two modules in the life of a model: training, moving, casting, saving, growing."""
+
+import copy
+import io
+import pickle
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from pe_lib.torch import (
+    RotaryPositionalEncoding,
+    SinusoidalPositionalEncoding,
+    rotate,
+    sinusoidal_encoding,
+    sinusoidal_table,
+)
+
+LAYOUTS = pytest.mark.parametrize("layout", ["interleaved", "split"])
+
+
+def test_forward_adds_the_table() -> None:
+    x = torch.randn(2, 7, 16)
+    for options in ({}, {"layout": "split"}, {"spacing": "tensor2tensor", "base": 500.0}):
+        module = SinusoidalPositionalEncoding(16, 32, **options)
+        table = sinusoidal_table(40, 16, **options)
+        assert torch.equal(module(x), x + table[:7])
+        assert torch.equal(module(x, offset=30), x + table[30:37])
+        assert torch.equal(module(x[0]), x[0] + table[:7])
+
+
+def test_scaling_and_dropout_are_the_papers() -> None:
+    x = torch.randn(2, 7, 16)
+    module = SinusoidalPositionalEncoding(16, scale_input=True, dropout=0.5)
+    table = sinusoidal_table(7, 16)
+    assert torch.allclose(module.eval()(x), 4 * x + table)
+    torch.manual_seed(0)
+    dropped = module.train()(x)
+    kept = dropped != 0
+    assert 0.2 < kept.float().mean() < 0.8
+    assert torch.allclose(dropped[kept], 2 * (4 * x + table)[kept])
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_scaling_of_half_types_rounds_once(dtype: torch.dtype) -> None:
+    x = torch.randn(64, 50, 6).to(dtype)
+    module = SinusoidalPositionalEncoding(6, 64, scale_input=True).to(dtype)
+    exact = x.double() * 6**0.5 + module.table[:50].double()
+    assert (module(x).double() - exact).abs().max() <= torch.finfo(dtype).eps * exact.abs().max()
+
+
+@pytest.mark.parametrize("dtype", [torch.int32, torch.float32, torch.float64, torch.bfloat16])
+def test_explicit_positions_are_encoded_not_looked_up(dtype: torch.dtype) -> None:
+    module, x = SinusoidalPositionalEncoding(8, max_len=4), torch.zeros(2, 3, 8)
+    positions = torch.tensor([[0, 10**6, -5], [3, 3, 64]]).to(dtype)
+    assert torch.equal(module(x, positions=positions), sinusoidal_encoding(positions, 8))
+    assert torch.equal(module(x, positions=positions[0])[1], sinusoidal_encoding(positions[0], 8))
+    assert len(module.table) == 4
+
+
+def test_negative_and_distant_offsets() -> None:
+    module, x = SinusoidalPositionalEncoding(8, max_len=4), torch.zeros(1, 3, 8)
+    assert torch.equal(module(x, offset=-2)[0], sinusoidal_table(3, 8, start=-2))
+    assert torch.equal(module(x, offset=100)[0], sinusoidal_table(103, 8)[100:])
+
+
+def test_growth_keeps_every_row_and_returns_no_view_of_the_table() -> None:
+    module = SinusoidalPositionalEncoding(8, max_len=4)
+    before = module.table.clone()
+    result = module(torch.zeros(1, 5, 8))
+    assert len(module.table) >= 5
+    assert torch.equal(module.table[:4], before)
+    assert torch.equal(module.table, sinusoidal_table(len(module.table), 8))
+    result.fill_(7)
+    assert not (module.table == 7).any()
+    empty = SinusoidalPositionalEncoding(8, max_len=0)
+    assert torch.equal(empty(torch.zeros(1, 5, 8))[0], sinusoidal_table(5, 8))
+
+
+def test_growth_in_inference_mode_leaves_a_module_that_trains() -> None:
+    module, x = SinusoidalPositionalEncoding(8, max_len=2), torch.zeros(1, 9, 8)
+    with torch.inference_mode():
+        module(x)
+        RotaryPositionalEncoding(8)(x, positions=torch.arange(9))
+    leaf = x.clone().requires_grad_()
+    (module(leaf) ** 2).sum().backward()
+    assert leaf.grad is not None
+    positions = torch.arange(9.0, requires_grad=True)
+    module(x, positions=positions).sum().backward()
+    assert positions.grad is not None
+
+
+@LAYOUTS
+def test_gradients_reach_x_and_positions(layout: Any) -> None:
+    module = SinusoidalPositionalEncoding(6, 8, layout=layout, scale_input=True).double()
+    rotary = RotaryPositionalEncoding(6, layout=layout)
+    x = torch.randn(2, 3, 6, dtype=torch.float64, requires_grad=True)
+    positions = torch.tensor([0.25, -3.7, 1000.1], dtype=torch.float64, requires_grad=True)
+    check = torch.autograd.gradcheck
+    assert check(module, (x,))
+    assert check(rotary, (x,))
+    assert check(lambda x, p: module(x, positions=p), (x, positions))
+    assert check(lambda x, p: rotary(x, positions=p), (x, positions))
+    assert check(lambda x, p: rotate(x, p, layout=layout), (x, positions))
+    assert torch.autograd.gradgradcheck(lambda x: rotary(x), (x,))
+
+
+def test_gradient_of_an_encoding_is_its_frequency_times_the_turned_pair() -> None:
+    p = torch.tensor([3.0, 1e6 + 0.5], dtype=torch.float64, requires_grad=True)
+    encoding = sinusoidal_encoding(p, 2, dtype=torch.float64)
+    (slope,) = torch.autograd.grad(encoding[:, 0].sum(), p)
+    assert torch.allclose(slope, encoding[:, 1], rtol=1e-12)
+
+
+def test_state_dict_is_empty_and_an_older_one_loads() -> None:
+    module = SinusoidalPositionalEncoding(8, max_len=4)
+    assert module.state_dict() == {}
+    assert RotaryPositionalEncoding(8).state_dict() == {}
+    module.load_state_dict({}, strict=True)
+    model = nn.Sequential(nn.Linear(8, 8), SinusoidalPositionalEncoding(8, max_len=64))
+    shorter = nn.Sequential(nn.Linear(8, 8), SinusoidalPositionalEncoding(8, max_len=4))
+    model.load_state_dict(shorter.state_dict(), strict=True)
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float64])
+def test_casts_round_the_table_anew(dtype: torch.dtype) -> None:
+    """A half model and back keeps every digit, and no cast rounds twice."""
+    module = SinusoidalPositionalEncoding(16, max_len=2000)
+    original = module.table.clone()
+    module.to(dtype)
+    assert module.table.dtype == dtype
+    assert torch.equal(module.table, sinusoidal_table(2000, 16, dtype=dtype))
+    x = torch.randn(1, 3, 16, dtype=dtype)
+    assert module(x).dtype == dtype
+    assert torch.equal(module.float().table, original)
+    module.half().bfloat16()
+    assert torch.equal(module.table, sinusoidal_table(2000, 16, dtype=torch.bfloat16))
+
+
+def test_result_has_the_dtype_of_x() -> None:
+    module = SinusoidalPositionalEncoding(8)
+    for dtype in (torch.float16, torch.bfloat16, torch.float32, torch.float64):
+        x = torch.zeros(1, 3, 8, dtype=dtype)
+        assert module(x).dtype == dtype
+        assert module(x, positions=torch.arange(3)).dtype == dtype
+        assert RotaryPositionalEncoding(8)(x).dtype == dtype
+
+
+def test_default_dtype_is_respected() -> None:
+    torch.set_default_dtype(torch.float64)
+    try:
+        assert SinusoidalPositionalEncoding(8).table.dtype == torch.float64
+    finally:
+        torch.set_default_dtype(torch.float32)
+
+
+def test_meta_to_empty_and_reset_parameters() -> None:
+    with torch.device("meta"):
+        module = SinusoidalPositionalEncoding(8, max_len=10)
+        shape = module(torch.zeros(2, 12, 8)).shape
+    assert module.table.device.type == "meta"
+    assert shape == (2, 12, 8)
+    module = SinusoidalPositionalEncoding(8, max_len=10).to("meta").to_empty(device="cpu")
+    module.reset_parameters()
+    assert torch.equal(module.table, sinusoidal_table(10, 8))
+    module.table.fill_(0)
+    module.reset_parameters()
+    assert torch.equal(module.table, sinusoidal_table(10, 8))
+
+
+def test_meta_tensors_pass_through_every_function() -> None:
+    x, positions = torch.zeros(3, 8, device="meta"), torch.arange(3, device="meta")
+    for result in (
+        sinusoidal_table(3, 8, device="meta"),
+        sinusoidal_table(5000, 8, device="meta", layout="split", dtype=torch.bfloat16)[:3],
+        sinusoidal_encoding(positions, 8),
+        rotate(x, positions),
+        RotaryPositionalEncoding(8)(x),
+        RotaryPositionalEncoding(8)(x, positions=positions),
+    ):
+        assert (result.device.type, result.shape) == ("meta", (3, 8))
+
+
+def round_trip(module: nn.Module) -> nn.Module:
+    buffer = io.BytesIO()
+    torch.save(module, buffer)
+    buffer.seek(0)
+    return torch.load(buffer, weights_only=False)  # type: ignore[no-any-return]
+
+
+@pytest.mark.parametrize(
+    "copied", [copy.deepcopy, lambda m: pickle.loads(pickle.dumps(m)), round_trip]
+)
+def test_copies_are_equal_and_separate(copied: Any) -> None:
+    x = torch.randn(1, 6, 8)
+    module = SinusoidalPositionalEncoding(8, max_len=4, base=77, layout="split")
+    rotary = RotaryPositionalEncoding(8, base=77, layout="split")
+    twin = copied(module)
+    assert torch.equal(twin(x), module(x))
+    assert torch.equal(copied(rotary)(x), rotary(x))
+    assert repr(twin) == repr(module)
+    twin.table.zero_()
+    assert module.table.any()
+
+
+def test_repr_shows_the_settings() -> None:
+    module = SinusoidalPositionalEncoding(8, max_len=4, layout="split", scale_input=True)
+    assert "8, max_len=4, base=10000, spacing='paper', layout='split', scale_input=True" in repr(
+        module
+    )
+    assert "8, base=10000, layout='interleaved'" in repr(RotaryPositionalEncoding(8))
+
+
+@LAYOUTS
+def test_rotary_scores_depend_on_the_distance_alone(layout: Any) -> None:
+    rotary = RotaryPositionalEncoding(8, layout=layout)
+    q, k = torch.randn(2, 4, 5, 8, dtype=torch.float64).unbind(0)
+    near = rotary(q) @ rotary(k).mT
+    far = rotary(q, offset=10**6) @ rotary(k, offset=10**6).mT
+    assert torch.allclose(near, far, atol=1e-13)
+    positions = torch.arange(5) + 7
+    assert torch.allclose(rotary(q, offset=7), rotary(q, positions=positions), atol=1e-14)
+    turned = rotate(q, -positions, layout=layout)
+    assert torch.allclose(rotary(q, offset=7), turned, atol=1e-14)
+
+
+def llama(x: Tensor, base: float) -> Tensor:
+    """Rotary embedding as Llama writes it, in float64."""
+    half = x.shape[-1] // 2
+    omega = base ** (-torch.arange(half, dtype=torch.float64) / half)
+    angle = torch.arange(x.shape[-2]).unsqueeze(-1) * omega
+    cos, sin = angle.cos().repeat(1, 2), angle.sin().repeat(1, 2)
+    turned = torch.cat((-x[..., half:], x[..., :half]), dim=-1)
+    return x * cos + turned * sin
+
+
+def test_rotary_has_the_sign_and_layout_of_llama() -> None:
+    q = torch.randn(2, 4, 30, 16, dtype=torch.float64)
+    ours = RotaryPositionalEncoding(16, base=500_000, layout="split")(q)
+    assert torch.allclose(ours, llama(q, 500_000), atol=1e-13)
+
+
+def test_rotary_takes_views_and_half_types() -> None:
+    flat = torch.randn(1 + 2 * 3 * 8)
+    x = flat[1:].view(2, 3, 8)  # starts between two complex numbers
+    rotary = RotaryPositionalEncoding(8)
+    assert torch.equal(rotary(x), rotary(x.clone()))
+    expanded = x[:1].expand(4, 3, 8)
+    assert torch.equal(rotary(expanded)[3], rotary(x)[0])
+    assert torch.equal(rotary(x.mT.contiguous().mT), rotary(x))
+    assert rotary(x[:0]).shape == (0, 3, 8)
+    for dtype in (torch.float16, torch.bfloat16):
+        half = rotary(x.to(dtype), offset=100_000)
+        assert torch.equal(half, rotary(x.to(dtype).float(), offset=100_000).to(dtype))
+
+
+def test_zero_size_batches() -> None:
+    module = SinusoidalPositionalEncoding(8)
+    for shape in ((0, 3, 8), (2, 0, 8)):
+        assert module(torch.zeros(shape)).shape == shape
+        assert RotaryPositionalEncoding(8)(torch.zeros(shape)).shape == shape
+
+
+def test_vmap_and_functional_gradients() -> None:
+    positions = torch.rand(4, 3, dtype=torch.float64)
+    mapped = torch.func.vmap(lambda p: sinusoidal_encoding(p, 8))(positions)
+    assert torch.equal(mapped, sinusoidal_encoding(positions, 8))
+    slope = torch.func.grad(lambda p: sinusoidal_encoding(p, 2, dtype=torch.float64)[0])(
+        torch.tensor(2.0, dtype=torch.float64)
+    )
+    assert slope == pytest.approx(torch.cos(torch.tensor(2.0, dtype=torch.float64)).item())
+
+
+def test_a_device_without_float64_gets_the_same_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
+    expected = sinusoidal_encoding(torch.arange(9), 8)
+    monkeypatch.setattr("pe_lib.torch.DEVICES_WITHOUT_FLOAT64", ("meta",))
+    assert sinusoidal_table(9, 8, device="meta").shape == expected.shape
+
+
+def test_stand_ins_for_tensors_do_not_reach_the_caches() -> None:
+    from torch._subclasses.fake_tensor import FakeTensorMode
+
+    with FakeTensorMode():
+        assert sinusoidal_encoding(torch.arange(3), 38).shape == (3, 38)
+        assert SinusoidalPositionalEncoding(38, 4)(torch.zeros(1, 9, 38)).shape == (1, 9, 38)
+    assert torch.isfinite(sinusoidal_encoding(torch.arange(3), 38)).all()
+
+
+def test_embedding_scaled_encoded_dropped_trains_beyond_max_len() -> None:
+    """The first lines of the paper's model, as a reader would write them."""
+    torch.manual_seed(1)
+    model = nn.Sequential(
+        nn.Embedding(11, 16),
+        SinusoidalPositionalEncoding(16, max_len=8, dropout=0.1, scale_input=True),
+        nn.TransformerEncoderLayer(16, 2, 32, batch_first=True),
+        nn.Linear(16, 11),
+    )
+    tokens = torch.randint(0, 11, (4, 24))
+    loss = nn.functional.cross_entropy(model(tokens).flatten(0, 1), tokens.flatten())
+    loss.backward()
+    assert all(p.grad is not None for p in model.parameters())
