@@ -84,7 +84,7 @@ ComplexArray = NDArray[np.complex128]
 
 ENCODING_OF_0 = 1j  # the pair [sin 0, cos 0]
 BLOCK = 64  # rows that share one product with PE(start)·T(64a)
-CHUNK = 2**13  # pairs computed at a time, so that what is temporary stays in the cache
+CHUNK = 2**12  # pairs computed at a time, so that what is temporary stays in the cache
 
 
 class AttentionTerms(NamedTuple):
@@ -304,8 +304,8 @@ def rotate(
         np.multiply(_as_complex(x), turned, out=_as_complex(rotated))
     else:
         (s, c), (new_s, new_c) = _halves(x, layout), _halves(rotated, layout)
-        new_s[...] = s * turned.real - c * turned.imag
-        new_c[...] = c * turned.real + s * turned.imag
+        cos, sin = turned.real, -turned.imag
+        new_s[...], new_c[...] = s * cos + c * sin, c * cos - s * sin
     return rotated
 
 
@@ -397,8 +397,11 @@ def _turn(positions: NDArray[np.float64], clocks: Clocks) -> ComplexArray:
     rest = np.empty(angle.shape, np.complex128)  # e^(−i·angle) − 1, by its series
     rest.real = square * (square / 24 - 0.5)
     rest.imag = -angle * (1 - square * (1 / 6 - square / 120))
-    nearest = marks[mark.astype(np.int64) & (marks.size - 1)]  # a full circle is a power of 2
-    return nearest + nearest * rest
+    index = mark.astype(np.int64) & (marks.size - 1)  # marks.size is a power of 2
+    nearest: ComplexArray = marks[index]
+    rest *= nearest
+    rest += nearest
+    return rest
 
 
 def _fraction(turns: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -445,8 +448,9 @@ def _store_products(
             np.setbufsize(512)
             np.multiply(ahead[:, np.newaxis], near, out=_as_complex(rows), casting="same_kind")
     else:
+        pairs = np.empty_like(near)
         for block, first in zip(rows, ahead, strict=True):
-            _store(block, first * near, layout)
+            _store(block, np.multiply(first, near, out=pairs), layout)
 
 
 def _store(rows: FloatArray, pairs: ComplexArray, layout: Layout) -> None:
