@@ -1,0 +1,107 @@
+"""`python benchmarks/gpu.py`: fractions of an NVIDIA GPU's copy bandwidth, into results/gpu.json.
+
+Building a table writes its bytes once, adding an encoding reads x and writes the sum (the table is
+small and stays in the cache), rotating reads x and writes it turned. Each is set against a copy
+that moves as many bytes. It needs no peer and no package beyond the library's own.
+"""
+
+import datetime
+import json
+import platform
+import subprocess
+from collections.abc import Callable
+from itertools import count
+from pathlib import Path
+from statistics import median
+
+import torch
+
+from pe_lib.torch import SinusoidalPositionalEncoding, rotate, sinusoidal_table
+
+SHAPES = [(4096, 1024), (32768, 1024), (131072, 1024)]
+REPEATS, WARM_UP = 50, 5
+
+
+def seconds(run: Callable[[], object]) -> float:
+    """Median time on the device."""
+    times: list[float] = []
+    for i in range(WARM_UP + REPEATS):
+        begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+        begin.record()
+        run()
+        end.record()
+        end.synchronize()
+        if i >= WARM_UP:
+            times.append(begin.elapsed_time(end) / 1000)
+    return median(times)
+
+
+def bandwidth() -> float:
+    """Bytes read and written in a second by a copy of 1 GiB."""
+    source = torch.ones(2**28, device="cuda")
+    target = torch.empty_like(source)
+    return 2 * source.nbytes / seconds(lambda: target.copy_(source))
+
+
+def builders(seq_len: int, d_model: int) -> dict[str, tuple[int, Callable[[], object]]]:
+    """Each task: the bytes it must move, and the call. A table starts elsewhere every time."""
+    starts = count(1000, 997)
+    x = torch.randn(8, seq_len, d_model, device="cuda")
+    module = SinusoidalPositionalEncoding(d_model, seq_len, scale_input=True).cuda()
+    row, both = seq_len * d_model * x.itemsize, 2 * x.nbytes
+
+    def build(start: int) -> torch.Tensor:
+        return sinusoidal_table(seq_len, d_model, start=start, device="cuda")
+
+    compiled_build = torch.compile(build, fullgraph=True, dynamic=True)
+    compiled_module = torch.compile(module, fullgraph=True)
+    compiled_rotate = torch.compile(rotate, fullgraph=True)
+    return {
+        "table, eager": (row, lambda: build(next(starts))),
+        "table, compiled": (row, lambda: compiled_build(next(starts))),
+        "add, eager": (both, lambda: module(x)),
+        "add, compiled": (both, lambda: compiled_module(x)),
+        "rotate, eager": (both, lambda: rotate(x, 7)),
+        "rotate, compiled": (both, lambda: compiled_rotate(x, 7)),
+    }
+
+
+def main() -> None:
+    limit = bandwidth()
+    results: dict[str, object] = {
+        "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
+        "command": "python benchmarks/gpu.py",
+        "device": torch.cuda.get_device_name(),
+        "driver": driver(),
+        "cuda": torch.version.cuda,
+        "python": platform.python_version(),
+        "torch": torch.__version__,
+        "copy_bandwidth": limit,
+        "runs": [],
+    }
+    runs = []
+    with torch.no_grad():
+        for seq_len, d_model in SHAPES:
+            for name, (moved, run) in builders(seq_len, d_model).items():
+                time = seconds(run)
+                fraction = moved / time / limit
+                runs.append(
+                    {"task": name, "seq_len": seq_len, "d_model": d_model,
+                     "seconds": time, "fraction_of_copy_bandwidth": fraction}
+                )  # fmt: skip
+                print(f"{seq_len}x{d_model}  {name}: {fraction:.0%} of the copy bandwidth")
+    results["runs"] = runs
+    path = Path(__file__).parent / "results" / "gpu.json"
+    path.write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
+
+
+def driver() -> str:
+    query = ["nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader"]
+    return subprocess.run(query, check=True, capture_output=True, text=True).stdout.split("\n")[0]
+
+
+if __name__ == "__main__":
+    if torch.cuda.is_available():
+        main()
+    else:
+        raise SystemExit("benchmarks/gpu.py needs an NVIDIA GPU and a CUDA build of PyTorch")
