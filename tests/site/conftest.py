@@ -1,0 +1,23 @@
+"""One browser and one server for all tests of the built site."""
+
+from collections.abc import Iterator
+
+import pytest
+from playwright.sync_api import Browser, sync_playwright
+from site_under_test import SITE, serve, start_browser
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Browser]:
+    with sync_playwright() as playwright:
+        browser = start_browser(playwright)
+        yield browser
+        browser.close()
+
+
+@pytest.fixture(scope="session")
+def url() -> Iterator[str]:
+    if not SITE.is_dir():
+        pytest.fail(f"There is no built site at {SITE}: run `make book` first.")
+    with serve(SITE) as address:
+        yield address

@@ -1,0 +1,193 @@
+"""The built site, a server for it, a browser, and what a visit to one of its pages shows."""
+
+import functools
+import gzip
+import os
+import shutil
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from importlib.resources import files
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
+
+import yaml
+from playwright.sync_api import Browser, BrowserContext, Error, Page, Playwright, Request, Response
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+SITE = Path(os.environ.get("BOOK_HTML", ROOT / "_build" / "html")).resolve()
+
+# A root user has no sandbox of Chromium's, and the rest keeps it from calling home.
+FLAGS = (
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+)
+SYSTEM_BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+NO_BROWSER = (
+    "No Chromium was found and none could be installed: run `playwright install --with-deps "
+    "chromium`, or install your system's package of Chromium."
+)
+AXE = (files("axe_playwright_python") / "axe.min.js").read_text()
+SETTLED = """async () => {
+  await window.MathJax?.startup?.promise;
+  await document.fonts.ready;
+  const dead = () => document.querySelector(".live-figure:not([data-live])");
+  for (let waited = 0; dead() && waited < 100; waited++)
+    await new Promise((resolve) => setTimeout(resolve, 100));
+  await new Promise((resolve) => setTimeout(resolve, 100));
+}"""
+AXE_RULES = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]
+
+
+class Setting(NamedTuple):
+    """How a reader looks at a page."""
+
+    scheme: Literal["light", "dark"]
+    width: int
+
+
+SETTINGS = [Setting(scheme, width) for scheme in ("light", "dark") for width in (1280, 390)]
+DESK = Setting("light", 1280)
+
+
+def pages_of_the_contents() -> list[str]:
+    """The addresses, within the site, of the pages that the table of contents names."""
+    contents = yaml.safe_load((ROOT / "_toc.yml").read_text())
+    chapters = [entry["file"] for part in contents["parts"] for entry in part["chapters"]]
+    return [f"{name}.html" for name in (contents["root"], *chapters)]
+
+
+PAGES = pages_of_the_contents()
+ALL_PAGES = [*PAGES, "search.html"]
+
+
+@dataclass
+class Visit:
+    """A page that has been opened, and what it asked for and complained of."""
+
+    page: Page
+    foreign: list[str] = field(default_factory=list)
+    complaints: list[str] = field(default_factory=list)
+    sizes: dict[str, int] = field(default_factory=dict)
+
+    def axe(self) -> list[str]:
+        """The violations of accessibility that axe finds, one line each."""
+        self.page.evaluate(AXE)
+        options = {"runOnly": AXE_RULES, "resultTypes": ["violations"]}
+        found = self.page.evaluate("options => axe.run(options)", options)
+        return [
+            f"{violation['id']}: {node['html'][:150]}"
+            for violation in found["violations"]
+            for node in violation["nodes"]
+        ]
+
+
+class _QuietHandler(SimpleHTTPRequestHandler):
+    def log_message(self, format: str, *args: Any) -> None:
+        pass
+
+
+@contextmanager
+def serve(folder: Path) -> Iterator[str]:
+    """A server of a folder on this machine, at the address given back."""
+    handler: Callable[..., SimpleHTTPRequestHandler] = functools.partial(
+        _QuietHandler, directory=str(folder)
+    )
+    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}/"
+        server.shutdown()
+
+
+def start_browser(playwright: Playwright) -> Browser:
+    """Playwright's own Chromium or the system's; one is installed where there is none."""
+    browser = _launch(playwright)
+    for command in () if browser else _installations():
+        subprocess.run(command, check=False, stdout=subprocess.DEVNULL)
+        if browser := _launch(playwright):
+            break
+    if browser is None:
+        raise RuntimeError(NO_BROWSER)
+    return browser
+
+
+def _launch(playwright: Playwright) -> Browser | None:
+    on_the_system = (shutil.which(name) for name in SYSTEM_BROWSERS)
+    for executable in (None, *(path for path in on_the_system if path)):
+        try:
+            return playwright.chromium.launch(executable_path=executable, args=FLAGS)
+        except Error:
+            continue
+    return None
+
+
+def _installations() -> Iterator[list[str]]:
+    yield [sys.executable, "-m", "playwright", "install", "chromium"]
+    if hasattr(os, "geteuid") and os.geteuid() == 0:
+        yield [sys.executable, "-m", "playwright", "install", "--with-deps", "chromium"]
+        if shutil.which("apt-get"):
+            yield ["apt-get", "install", "-y", "-qq", "chromium"]
+
+
+@contextmanager
+def visit(
+    browser: Browser, address: str, setting: Setting = DESK, **options: Any
+) -> Iterator[Visit]:
+    """Open a page with every other host out of reach, and wait until it stands."""
+    context = browser.new_context(
+        viewport={"width": setting.width, "height": 900}, color_scheme=setting.scheme, **options
+    )
+    try:
+        seen = Visit(context.new_page())
+        _watch(context, seen, address)
+        seen.page.goto(address)
+        if options.get("java_script_enabled", True):
+            seen.page.evaluate(SETTLED)
+        yield seen
+    finally:
+        context.close()
+
+
+def _watch(context: BrowserContext, seen: Visit, address: str) -> None:
+    scheme_and_host = "/".join(address.split("/")[:3])
+
+    def is_foreign(request: Request) -> bool:
+        return not request.url.startswith((scheme_and_host, "data:", "blob:"))
+
+    def note_request(request: Request) -> None:
+        if is_foreign(request):
+            seen.foreign.append(request.url)
+
+    def note_response(response: Response) -> None:
+        if response.ok and not response.url.startswith(("data:", "blob:", "file:")):
+            seen.sizes[response.url] = _transferred(response.url, response.body())
+
+    context.route(
+        "**/*", lambda route: route.abort() if is_foreign(route.request) else route.continue_()
+    )
+    seen.page.on("request", note_request)
+    seen.page.on("response", note_response)
+    seen.page.on(
+        "console",
+        lambda message: (
+            seen.complaints.append(f"{message.type}: {message.text}")
+            if message.type in ("error", "warning")
+            else None
+        ),
+    )
+    seen.page.on("pageerror", lambda error: seen.complaints.append(f"uncaught: {error}"))
+
+
+def _transferred(url: str, body: bytes) -> int:
+    """The bytes that a usual server sends: text compressed, fonts and pictures as they are."""
+    compressed = url.endswith((".woff", ".woff2", ".png"))
+    return len(body) if compressed else len(gzip.compress(body, compresslevel=6))

@@ -1,0 +1,121 @@
+"""Every page as a reader gets it, in light and dark, on a desk and on a phone."""
+
+import itertools
+import re
+from collections.abc import Iterator
+
+import pytest
+from bs4 import BeautifulSoup
+from playwright.sync_api import Browser
+from site_under_test import ALL_PAGES, PAGES, SETTINGS, SITE, Visit, visit
+
+MOST_BYTES, MOST_BYTES_WITH_SLIDERS = 600_000, 1_100_000
+RAW = re.compile(r"\\[a-zA-Z]{2,}|\\[()\[\]]|\$\$|:::|\{[a-z:]+\}`|^```", re.MULTILINE)
+TEXT_OUTSIDE_CODE = """() => {
+  const article = document.querySelector("article").cloneNode(true);
+  article.querySelectorAll("pre, code, script, mjx-container").forEach((part) => part.remove());
+  return article.textContent;
+}"""
+
+
+@pytest.fixture(
+    scope="module",
+    params=itertools.product(ALL_PAGES, SETTINGS),
+    ids=lambda param: f"{param[0]}-{param[1].scheme}-{param[1].width}",
+)
+def seen(browser: Browser, url: str, request: pytest.FixtureRequest) -> Iterator[Visit]:
+    """Each page in each setting, opened once for all that is asked of it."""
+    name, setting = request.param
+    with visit(browser, url + name, setting) as opened:
+        yield opened
+
+
+every_page = pytest.mark.parametrize("name", PAGES)
+
+
+@every_page
+def test_page_exists(name: str) -> None:
+    page = BeautifulSoup((SITE / name).read_text(), "html.parser")
+    assert page.select_one("article h1"), f"{name} has no heading"
+    assert page.select_one("article p")
+
+
+def test_nothing_comes_from_other_hosts(seen: Visit) -> None:
+    assert seen.foreign == []
+
+
+def test_nothing_is_wider_than_the_page(seen: Visit) -> None:
+    room = seen.page.evaluate("[document.documentElement.scrollWidth, innerWidth]")
+    assert room[0] <= room[1]
+
+
+def test_mathematics_is_typeset(seen: Visit) -> None:
+    page = seen.page
+    formulas = page.locator(".math").count()
+    assert page.locator(".math:has(mjx-container mjx-assistive-mml math)").count() == formulas
+    assert page.locator("mjx-merror").count() == 0
+    assert page.locator('mjx-container[display="true"]:not([tabindex="0"])').count() == 0
+    assert RAW.findall(page.evaluate(TEXT_OUTSIDE_CODE)) == []
+
+
+def test_pictures_have_text_alternatives(seen: Visit) -> None:
+    said = seen.page.locator("article img").evaluate_all("all => all.map((e) => e.alt)")
+    frames = "all => all.map((e) => e.getAttribute('aria-label') ?? '')"
+    said += seen.page.locator("article svg[role=img]").evaluate_all(frames)
+    assert [text for text in said if len(text) < 10] == []
+
+
+def test_figures_turn_dark(seen: Visit) -> None:
+    """In the dark a figure's white becomes the page's own colour, with no box around it."""
+    dark = seen.page.evaluate("matchMedia('(prefers-color-scheme: dark)').matches")
+    pictures = seen.page.locator("article :is(img, .pe-slider svg)")
+    looks = pictures.evaluate_all(
+        "all => all.map(getComputedStyle).map((e) => [e.filter, e.backgroundColor].join())"
+    )
+    expected = "invert(0.93) hue-rotate(180deg)" if dark else "none"
+    assert set(looks) <= {f"{expected},rgba(0, 0, 0, 0)"}
+    paper = seen.page.evaluate("getComputedStyle(document.body).backgroundColor")
+    assert paper == ("rgb(18, 18, 18)" if dark else "rgb(255, 255, 255)")
+
+
+def test_axe_finds_no_violation(seen: Visit) -> None:
+    assert seen.axe() == []
+
+
+def test_first_view_is_light(seen: Visit) -> None:
+    seen.page.wait_for_load_state("networkidle")
+    most = MOST_BYTES_WITH_SLIDERS if seen.page.locator(".live-figure").count() else MOST_BYTES
+    largest = sorted(seen.sizes.items(), key=lambda item: -item[1])[:8]
+    assert sum(seen.sizes.values()) <= most, f"the largest: {largest}"
+
+
+def test_the_console_stays_silent(seen: Visit) -> None:
+    """Asked last, once everything has run."""
+    assert seen.complaints == []
+
+
+@every_page
+def test_page_introduces_itself(name: str) -> None:
+    """Search engines and shared links get a title, a description and an icon."""
+    head = BeautifulSoup((SITE / name).read_text(), "html.parser").head
+    assert head is not None
+    for selector, attribute in {
+        "meta[name=description]": "content",
+        'meta[property="og:title"]': "content",
+        'meta[property="og:description"]': "content",
+        "link[rel=icon]": "href",
+    }.items():
+        (element,) = head.select(selector)
+        assert len(str(element[attribute])) >= 5
+
+
+def test_descriptions_differ() -> None:
+    pages = [BeautifulSoup((SITE / name).read_text(), "html.parser") for name in PAGES]
+    descriptions = [str(page.select("meta[name=description]")[0]["content"]) for page in pages]
+    assert len(set(descriptions)) == len(PAGES)
+
+
+def test_the_door_leads_to_the_book(browser: Browser, url: str) -> None:
+    with visit(browser, url) as seen:
+        seen.page.wait_for_url(url + PAGES[0])
+        assert seen.complaints == []
