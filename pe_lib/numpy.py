@@ -301,7 +301,7 @@ def rotate(
         turned.reshape(offset.size, -1)[chunk] = values
     rotated = np.empty(x.shape, x.dtype)
     if layout == "interleaved" and x.dtype != np.float16:
-        np.multiply(_as_complex(x), turned, out=_as_complex(rotated))
+        _multiply(_as_complex(x), turned, _as_complex(rotated))
     else:
         (s, c), (new_s, new_c) = _halves(x, layout), _halves(rotated, layout)
         cos, sin = turned.real, -turned.imag
@@ -442,15 +442,21 @@ def _fill(rows: FloatArray, start: int, clocks: Clocks, layout: Layout) -> None:
 def _store_products(
     rows: FloatArray, ahead: ComplexArray, near: ComplexArray, layout: Layout
 ) -> None:
-    """``rows[a, b] = ahead[a] · near[b]``, with no temporary larger than one block."""
+    """``rows[a, b] = ahead[a] · near[b]``, straight into the rows where they can hold pairs."""
     if layout == "interleaved" and rows.dtype != np.float16:
-        with np.errstate():  # confines the buffer size: 512 products at a time stay in the L1 cache
-            np.setbufsize(512)
-            np.multiply(ahead[:, np.newaxis], near, out=_as_complex(rows), casting="same_kind")
-    else:
-        pairs = np.empty_like(near)
-        for block, first in zip(rows, ahead, strict=True):
-            _store(block, np.multiply(first, near, out=pairs), layout)
+        _multiply(ahead[:, np.newaxis], near, _as_complex(rows))
+        return
+    step = max(1, CHUNK // near.shape[-1])
+    for block, first in zip(rows, ahead, strict=True):
+        for b in range(0, len(near), step):
+            _store(block[b : b + step], first * near[b : b + step], layout)
+
+
+def _multiply(a: NDArray, b: NDArray, out: NDArray) -> None:
+    """``out[...] = a * b`` in out's dtype, 512 products at a time: they fit the L1 cache."""
+    with np.errstate():  # confines the size of the buffer to this block
+        np.setbufsize(512)
+        np.multiply(a, b, out=out, casting="same_kind")
 
 
 def _store(rows: FloatArray, pairs: ComplexArray, layout: Layout) -> None:

@@ -1,6 +1,5 @@
 """On a GPU: the same bound, on the device, without a word to the host."""
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -20,13 +19,6 @@ pytestmark = [
 ]
 BOUND = 2.0**-50
 FAR = 2**32 - 5000
-
-
-@pytest.fixture
-def _no_synchronisation() -> Iterator[None]:
-    torch.cuda.set_sync_debug_mode("error")
-    yield
-    torch.cuda.set_sync_debug_mode("default")
 
 
 @pytest.mark.parametrize("layout", ["interleaved", "split"])

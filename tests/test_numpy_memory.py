@@ -1,0 +1,32 @@
+"""What a table costs beside itself."""
+
+import tracemalloc
+from typing import Any
+
+import numpy as np
+import pytest
+
+from pe_lib.numpy import sinusoidal_encoding, sinusoidal_table
+
+
+def peak(build: Any) -> tuple[int, int]:
+    """Bytes of the result, and the most that was held beside it."""
+    build()  # frequencies and seeds are kept from the first call
+    tracemalloc.start()
+    result = build()
+    _, most = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    return result.nbytes, most - result.nbytes
+
+
+@pytest.mark.parametrize("layout", ["interleaved", "split"])
+@pytest.mark.parametrize(("seq_len", "d_model"), [(4096, 1024), (32768, 1024), (1024, 4096)])
+def test_temporaries_are_a_few_per_cent(seq_len: int, d_model: int, layout: Any) -> None:
+    result, beside = peak(lambda: sinusoidal_table(seq_len, d_model, layout=layout))
+    assert beside <= 0.05 * result
+
+
+def test_encoding_of_given_positions_works_in_chunks() -> None:
+    positions = np.arange(4096)
+    result, beside = peak(lambda: sinusoidal_encoding(positions, 1024))
+    assert beside <= 0.05 * result
