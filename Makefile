@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: help book test lab notebooks constraints vendor clean venv test-venv
+.PHONY: help book test lab notebooks constraints vendor bench bench-gpu clean venv test-venv
 
 help: ## list the commands
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 14
@@ -25,8 +25,16 @@ constraints: ## resolve requirements.txt anew and write constraints.txt
 vendor: venv ## fetch the scripts and fonts that the site serves, from npm
 	@$(BIN)/python tools/vendor.py
 
+bench: ## measure speed and accuracy beside the peers, in an environment of its own
+	@test -x .venv-bench/bin/python || $(PYTHON) -m venv .venv-bench
+	@.venv-bench/bin/pip install -q -r benchmarks/requirements.txt -e .
+	@.venv-bench/bin/python benchmarks/run.py
+
+bench-gpu: venv ## measure table, sum and rotation on an NVIDIA GPU
+	@$(BIN)/python benchmarks/gpu.py
+
 clean: ## remove the environment and everything built
-	@rm -rf .venv _build .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	@rm -rf .venv .venv-bench _build .pytest_cache .mypy_cache .ruff_cache .hypothesis
 
 venv:
 	@$(PYTHON) tools/install.py
