@@ -12,7 +12,13 @@ BUILD = ROOT / "_build"
 INDEX = BUILD / "html" / "index.html"
 
 # What the execution of a notebook depends on beside the notebook itself, and what the site does.
-EXECUTION_INPUTS = ("pe_lib", "book/data", "requirements.txt", "constraints.txt")
+EXECUTION_INPUTS = (
+    "pe_lib",
+    "book/data",
+    "benchmarks/results",
+    "requirements.txt",
+    "constraints.txt",
+)
 SITE_INPUTS = (*EXECUTION_INPUTS, "book", "_config.yml", "_toc.yml", "tools/build_book.py")
 
 
