@@ -12,7 +12,8 @@ BIN = Path(sys.executable).parent
 CHECKS = {
     "style": ["ruff", "check", "."],
     "format": ["ruff", "format", "--check", "."],
-    "types": ["mypy", "pe_lib", "tests", "tools", "benchmarks", "book/_ext"],
+    "types": ["mypy", "pe_lib", "tests", "tools", "book/_ext"],
+    "types in benchmarks": ["mypy", "benchmarks"],
     "types in notebooks": ["nbqa", "mypy", "book"],
     "library": [
         "pytest",
