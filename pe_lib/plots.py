@@ -143,7 +143,7 @@ def to_svg(figure: Figure, label: str) -> str:
     svg = ElementTree.fromstring(buffer.getvalue())
     width, view_box = svg.attrib["width"], svg.attrib["viewBox"]
     svg.remove(svg[0])  # a style sheet, which would reach out of the figure into the page
-    _slim(svg, "f" + hashlib.sha256((label + buffer.getvalue()).encode()).hexdigest()[:8])
+    _slim(svg, "f" + hashlib.sha256((label + buffer.getvalue()).encode()).hexdigest()[:5])
     svg.attrib = {
         "xmlns": SVG,
         "viewBox": view_box,
@@ -176,15 +176,21 @@ def _joined(part: Element) -> str:
 
 
 def _shorten(key: str, value: str, names: dict[str, str]) -> str:
-    """An attribute with new names, four digits to a number, and no font that all parts share."""
+    """An attribute with new names, short numbers, and without the font that all parts share."""
     if key in ("d", "height", "transform", "width", "x", "y"):
-        return NUMBER.sub(lambda found: f"{float(found[0]):.4g}", " ".join(value.split()))
+        return NUMBER.sub(_round, " ".join(value.split()))
     if key == "id":
         return names[value]
     if value.startswith("data:"):
         return "".join(value.split())
     value = SHARED_FONT.sub("", value)
     return REFERENCE.sub(lambda found: names.get(found[0], found[0]), value)
+
+
+def _round(number: re.Match[str]) -> str:
+    """A coordinate to a tenth of a point, a small number (it may be a scale) to three digits."""
+    value = float(number[0])
+    return f"{value:.1f}" if abs(value) >= 10 else f"{value:.3g}"
 
 
 def _unwrap(part: Element) -> None:

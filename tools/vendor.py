@@ -14,7 +14,7 @@ import shutil
 import subprocess
 import tarfile
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from fnmatch import fnmatch
 from importlib.metadata import distribution
@@ -131,12 +131,21 @@ ICONS = {
 }
 
 
+# Of the two hundred signs of MathJax's heaviest font, the capitals of sets and those in common use.
+# A browser takes a sign that is not among them from the reader's system.
+AMS_SIGNS = (*range(ord("A"), ord("Z") + 1), *map(ord, "kℏ∄∅∤≜≲≳⩽⩾⊨⋅■□▲△▼▽◊★✓"))
+
+
 def main() -> None:
     shutil.rmtree(VENDOR, ignore_errors=True)
     for package in PACKAGES:
         fetch(package)
         print(f"{package.name} {package.version}", flush=True)
-    keep_icons(VENDOR / "icons")
+    whole = VENDOR / "icons" / "fa-solid-900.ttf"
+    keep(whole, ICONS.values(), whole.with_name("icons.woff"))
+    whole.unlink()
+    ams = VENDOR / "mathjax" / "output" / "chtml" / "fonts" / "woff-v2" / "MathJax_AMS-Regular.woff"
+    keep(ams, AMS_SIGNS, ams)
     # The widgets' npm packages come without the text of their licence; the Python package has it.
     licence = distribution("ipywidgets").read_text("licenses/LICENSE")
     (VENDOR / "html-manager" / "LICENSE").write_text(licence or "")
@@ -165,17 +174,16 @@ def members(package: Package) -> Iterator[tuple[str, bytes]]:
                     yield member.name.removeprefix("package/"), file.read()
 
 
-def keep_icons(folder: Path) -> None:
-    """Replace the whole font of icons by the few that the book shows."""
-    whole = folder / "fa-solid-900.ttf"
+def keep(font_file: Path, signs: Iterable[int], target: Path) -> None:
+    """Write a font with only some of its signs."""
     options = subset.Options(flavor="woff", layout_features=[], name_IDs=[0, 1, 2, 13, 14])
+    options.drop_tables += ["FFTM"]  # an editor's time stamps
     options.recalc_timestamp = False
-    with subset.load_font(io.BytesIO(whole.read_bytes()), options) as font:
+    with subset.load_font(io.BytesIO(font_file.read_bytes()), options) as font:
         subsetter = subset.Subsetter(options)
-        subsetter.populate(unicodes=ICONS.values())
+        subsetter.populate(unicodes=signs)
         subsetter.subset(font)
-        subset.save_font(font, folder / "icons.woff", options)
-    whole.unlink()
+        subset.save_font(font, target, options)
 
 
 def manifest() -> list[dict[str, object]]:

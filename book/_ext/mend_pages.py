@@ -11,6 +11,7 @@ from pathlib import Path
 from bs4 import BeautifulSoup, Tag
 from bs4.dammit import EntitySubstitution
 from bs4.formatter import HTMLFormatter
+from fontTools.ttLib import TTFont
 from sphinx.application import Sphinx
 
 HTML = HTMLFormatter(
@@ -18,6 +19,7 @@ HTML = HTMLFormatter(
     void_element_close_prefix="",
     empty_attributes_are_booleans=True,
 )
+ICON = re.compile(r'(?<=[}/])(?:\.fa-[\w-]+:before,?)+\{content:"\\([0-9a-f]+) ?"\}')
 BOOLEAN = ("async", "defer", "disabled", "open")
 
 
@@ -143,9 +145,18 @@ def mend(text: str, folder: Path) -> str:
     return re.sub(r"[ \t]+$", "", page.decode(formatter=HTML), flags=re.MULTILINE)
 
 
+def drop_icons(static: Path) -> None:
+    """Take from the theme's style sheet the two thousand icons that the book's font leaves out."""
+    shown = TTFont(static / "vendor" / "icons" / "icons.woff").getBestCmap()
+    sheet = static / "styles" / "pydata-sphinx-theme.css"
+    kept = ICON.sub(lambda rule: rule[0] if int(rule[1], 16) in shown else "", sheet.read_text())
+    sheet.write_text(kept)
+
+
 def mend_site(app: Sphinx, exception: Exception | None) -> None:
     """Mend every page that was written."""
     if exception is None and app.builder.format == "html":
+        drop_icons(Path(app.outdir) / "_static")
         for path in Path(app.outdir).rglob("*.html"):
             if "_static" not in path.parts:
                 text = path.read_text(encoding="utf-8")

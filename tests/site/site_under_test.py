@@ -82,7 +82,7 @@ class Visit:
     def axe(self) -> list[str]:
         """The violations of accessibility that axe finds, one line each."""
         self.page.evaluate(AXE)
-        options = {"runOnly": AXE_RULES, "resultTypes": ["violations"]}
+        options = {"runOnly": AXE_RULES, "resultTypes": ["violations"], "preload": False}
         found = self.page.evaluate("options => axe.run(options)", options)
         return [
             f"{violation['id']}: {node['html'][:150]}"
@@ -179,7 +179,7 @@ def _watch(context: BrowserContext, seen: Visit, address: str) -> None:
     seen.page.on(
         "console",
         lambda message: (
-            seen.complaints.append(f"{message.type}: {message.text}")
+            seen.complaints.append(f"{message.type}: {message.text} {message.location}")
             if message.type in ("error", "warning")
             else None
         ),
