@@ -44,6 +44,7 @@ CHECKS = {
 
 
 def main() -> None:
+    os.environ["OMP_NUM_THREADS"] = "1"  # the workers share the cores
     os.environ["PATH"] = f"{BIN}{os.pathsep}{os.environ['PATH']}"
     results = {name: run(name, command) for name, command in CHECKS.items()}
     print()
