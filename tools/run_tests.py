@@ -39,7 +39,7 @@ CHECKS = {
         "--nbval-sanitize-with",
         "tests/nbval_sanitize.cfg",
     ],
-    "site": ["pytest", "-q", "tests/site"],
+    "site": ["pytest", "-q", "-n", "2", "--dist", "loadgroup", "tests/site"],
 }
 
 

@@ -39,11 +39,9 @@ def submit_search(page: BeautifulSoup) -> None:
 
 
 def use_landmarks(page: BeautifulSoup) -> None:
-    """All content belongs to a landmark, and a native element needs no role."""
+    """All content belongs to a landmark, and a heading is one."""
     for item in page.select(".sidebar-primary-item:has(> .navbar-brand)"):
         item.name, item["aria-label"] = "nav", "Home"
-    for main in page.select("main[role]"):
-        del main["role"]
     for caption in page.select("p.caption[role=heading]"):
         caption.name = "h2"
         del caption["role"], caption["aria-level"]

@@ -144,7 +144,10 @@ def visit(
 ) -> Iterator[Visit]:
     """Open a page with every other host out of reach, and wait until it stands."""
     context = browser.new_context(
-        viewport={"width": setting.width, "height": 900}, color_scheme=setting.scheme, **options
+        viewport={"width": setting.width, "height": 900},
+        color_scheme=setting.scheme,
+        reduced_motion="reduce",  # so that a page has scrolled when it says so
+        **options,
     )
     try:
         seen = Visit(context.new_page())

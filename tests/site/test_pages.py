@@ -18,11 +18,15 @@ TEXT_OUTSIDE_CODE = """() => {
 }"""
 
 
-@pytest.fixture(
-    scope="module",
-    params=itertools.product(ALL_PAGES, SETTINGS),
-    ids=lambda param: f"{param[0]}-{param[1].scheme}-{param[1].width}",
-)
+# Each worker of a parallel run takes whole groups, and so opens a page once.
+LOOKS = [
+    pytest.param((name, setting), id=look, marks=pytest.mark.xdist_group(look))
+    for name, setting in itertools.product(ALL_PAGES, SETTINGS)
+    for look in [f"{name}-{setting.scheme}-{setting.width}"]
+]
+
+
+@pytest.fixture(scope="module", params=LOOKS)
 def seen(browser: Browser, url: str, request: pytest.FixtureRequest) -> Iterator[Visit]:
     """Each page in each setting, opened once for all that is asked of it."""
     name, setting = request.param

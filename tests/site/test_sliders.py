@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from playwright.sync_api import Browser, Locator
+from playwright.sync_api import Browser, Locator, Mouse
 from site_under_test import PAGES, ROOT, SITE, Setting, Visit, visit
 
 VISIBLE_FRAME = """figure => {
@@ -64,16 +64,34 @@ def test_there_are_sliders() -> None:
     assert PAGES_WITH_SLIDERS
 
 
+def settle(slider: Locator) -> None:
+    """Wait while the handle glides to where it was sent; it takes no orders meanwhile."""
+    slider.locator(".noUi-state-tap").wait_for(state="detached")
+
+
+def drag(mouse: Mouse, slider: Locator) -> None:
+    """Pull the handle from the left end to the middle."""
+    mouse.move(*place_on(slider, 0))
+    mouse.down()
+    mouse.move(*place_on(slider, 0.6), steps=4)
+    mouse.up()
+
+
 def move(seen: Visit, figure: Locator) -> None:
     """Move each slider of a figure by key and by mouse, and look at the picture each time."""
     for slider in figure.locator(".widget-slider").all():
         before = frame(figure)
         press(slider)
         assert frame(figure) != before, "a key did not move the picture"
-        for part in (0.97, 0.03):
+        for away, part in (("Home", 0.97), ("End", 0.03)):
+            slider.locator(".noUi-handle").press(away)
             before = frame(figure)
             seen.page.mouse.click(*place_on(slider, part))
-            assert frame(figure) != before, "the mouse did not move the picture"
+            settle(slider)
+            assert frame(figure) != before, "a click did not move the picture"
+        before = frame(figure)
+        drag(seen.page.mouse, slider)
+        assert frame(figure) != before, "the mouse did not drag the picture along"
 
 
 @every_slider_page
@@ -113,9 +131,10 @@ def test_a_finger_moves_the_picture(browser: Browser, url: str, name: str) -> No
     with visit(browser, url + name, Setting("light", 390), has_touch=True) as seen:
         for figure in figures_of(seen, name):
             slider = figure.locator(".widget-slider").first
-            seen.page.touchscreen.tap(*place_on(slider, 0.97))
+            slider.locator(".noUi-handle").press("End")
             before = frame(figure)
             seen.page.touchscreen.tap(*place_on(slider, 0.03))
+            settle(slider)
             assert frame(figure) != before
 
 
