@@ -1,6 +1,7 @@
 """Execute the notebooks and build the site in _build/html. Does nothing when nothing changed."""
 
 import hashlib
+import os
 import shutil
 import subprocess
 import sys
@@ -42,7 +43,11 @@ def build() -> None:
     """Run Jupyter Book with every warning an error."""
     shutil.rmtree(BUILD / "html", ignore_errors=True)
     command = [str(Path(sys.executable).parent / "jupyter-book"), "build", ".", "--all", "-W", "-n"]
-    code = subprocess.run([*command, "--keep-going"], cwd=ROOT, check=False).returncode
+    # The pages' matrices are small: several threads would mostly wait for one another.
+    environment = {"OPENBLAS_NUM_THREADS": "1"} | os.environ
+    code = subprocess.run(
+        [*command, "--keep-going"], cwd=ROOT, env=environment, check=False
+    ).returncode
     if code or not INDEX.exists():
         sys.exit("The book was not built: the first error or warning above says why.")
 
