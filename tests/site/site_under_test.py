@@ -37,13 +37,14 @@ NO_BROWSER = (
     "chromium`, or install your system's package of Chromium."
 )
 AXE = (files("axe_playwright_python") / "axe.min.js").read_text()
+# Resolves once the page stands, or after a while where something in it is dead.
 SETTLED = """async () => {
-  await window.MathJax?.startup?.promise;
+  const pause = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
+  await Promise.race([window.MathJax?.startup?.promise, pause(15_000)]);
   await document.fonts.ready;
   const dead = () => document.querySelector(".live-figure:not([data-live])");
-  for (let waited = 0; dead() && waited < 100; waited++)
-    await new Promise((resolve) => setTimeout(resolve, 100));
-  await new Promise((resolve) => setTimeout(resolve, 100));
+  for (let waited = 0; dead() && waited < 100; waited++) await pause(100);
+  await pause(100);
 }"""
 AXE_RULES = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]
 

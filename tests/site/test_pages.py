@@ -12,7 +12,7 @@ from site_under_test import ALL_PAGES, PAGES, SETTINGS, SITE, Visit, visit
 MOST_BYTES, MOST_BYTES_WITH_SLIDERS = 600_000, 1_100_000
 RAW = re.compile(r"\\[a-zA-Z]{2,}|\\[()\[\]]|\$\$|:::|\{[a-z:]+\}`|^```", re.MULTILINE)
 TEXT_OUTSIDE_CODE = """() => {
-  const article = document.querySelector("article").cloneNode(true);
+  const article = (document.querySelector("article") ?? document.body).cloneNode(true);
   article.querySelectorAll("pre, code, script, mjx-container").forEach((part) => part.remove());
   return article.textContent;
 }"""
