@@ -6,9 +6,9 @@ import pytest
 from playwright.sync_api import Browser, Locator, Mouse
 from site_under_test import PAGES, ROOT, SITE, Setting, Visit, visit
 
-VISIBLE_FRAME = """figure => {
-  const shown = [...figure.querySelectorAll("svg")].filter((svg) => svg.checkVisibility());
-  return shown.map((svg) => svg.outerHTML).join();
+VISIBLE_PICTURES = """figure => {
+  const pictures = [...figure.querySelectorAll("svg, img")];
+  return pictures.filter((one) => one.checkVisibility()).map((one) => one.outerHTML);
 }"""
 
 
@@ -39,10 +39,10 @@ def figures_of(seen: Visit, name: str) -> list[Locator]:
 
 
 def frame(figure: Locator) -> str:
-    """The source of what a figure shows: exactly one frame."""
-    shown: str = figure.evaluate(VISIBLE_FRAME)
-    assert shown.count("<svg") == 1, "a figure must show one frame, and nothing else"
-    return shown
+    """The source of the one picture that a figure shows."""
+    shown: list[str] = figure.evaluate(VISIBLE_PICTURES)
+    assert len(shown) == 1, "a figure must show one frame, and nothing else"
+    return shown[0]
 
 
 def press(slider: Locator) -> None:
