@@ -33,14 +33,11 @@ def add_metadata(
     app: Sphinx, page: str, template: str, context: dict[str, Any], document: nodes.document | None
 ) -> None:
     """Give the page's template its description, and what a shared link shows."""
-    title, site = context.get("title", ""), app.config.html_title
-    description = describe(document) if document is not None else ""
-    social = {"description": description, "og:description": description}
-    social |= {
-        "og:title": nodes.unescape(title) or site,
-        "og:site_name": site,
-        "og:type": "article",
-    }
+    site = app.config.html_title
+    title = title_of(context.get("title", "")) or site
+    description = (describe(document) if document is not None else "") or f"{title}, {site}"
+    social = {"description": description, "og:description": description, "og:type": "article"}
+    social |= {"og:title": title, "og:site_name": site}
     if base := app.config.html_baseurl:
         social |= {"og:url": context["pageurl"], "og:image": base + PICTURE}
         social |= {"twitter:card": "summary_large_image"}
