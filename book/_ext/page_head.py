@@ -4,6 +4,7 @@ The address of the site is taken from the environment (BOOK_URL). Where it is no
 an absolute address is left out: the canonical link, the shared picture and the site map.
 """
 
+import html
 import os
 import re
 import textwrap
@@ -16,6 +17,7 @@ from sphinx.application import Sphinx
 from sphinx.config import Config
 
 PICTURE = "_static/social.png"
+PICTURE_SHOWS = "The encodings of 64 positions as a heat map, and the clocks of one row"
 GREEK = re.compile(
     r"\\(alpha|beta|[Gg]amma|[Dd]elta|(?:var)?epsilon|eta|[Tt]heta|kappa|[Ll]ambda|mu|nu|[Xx]i|[Pp]i"
     r"|rho|[Ss]igma|tau|[Pp]hi|chi|[Pp]si|[Oo]mega)(?![a-z])"
@@ -40,6 +42,7 @@ def add_metadata(
     social |= {"og:title": title, "og:site_name": site}
     if base := app.config.html_baseurl:
         social |= {"og:url": context["pageurl"], "og:image": base + PICTURE}
+        social |= {"og:image:alt": PICTURE_SHOWS}
         social |= {"twitter:card": "summary_large_image"}
     context["social"] = {name: content for name, content in social.items() if content}
 
@@ -52,10 +55,16 @@ def name_symbols(app: Sphinx, document: nodes.document) -> None:
         document.insert(0, nodes.meta(name="keywords", content=", ".join(names)))
 
 
+def title_of(heading: str) -> str:
+    """The text of a heading without its markup and its number."""
+    return re.sub(r"^[\d.]+\s+", "", html.unescape(re.sub(r"<[^>]*>", "", heading)))
+
+
 def describe(document: nodes.document) -> str:
-    """The page's first paragraph without mathematics, cut at a word."""
+    """The page's first paragraph of running text without mathematics, cut at a word."""
     for paragraph in document.findall(nodes.paragraph):
-        if not any(paragraph.findall(nodes.math)) and len(paragraph.astext()) > 40:
+        running = isinstance(paragraph.parent, nodes.section) and len(paragraph.astext()) > 40
+        if running and not any(paragraph.findall(nodes.math)):
             return textwrap.shorten(paragraph.astext(), LONGEST_DESCRIPTION, placeholder=" …")
     return ""
 
