@@ -24,9 +24,7 @@ def main() -> None:
         python = Path(folder) / "bin" / "python"
         run(sys.executable, "-m", "venv", folder)
         run(str(python), "-m", "pip", "install", "-q", "-r", "requirements.txt", "-e", ".[test]")
-        frozen = run(
-            str(python), "-m", "pip", "freeze", "--exclude", "pip", "--exclude", "setuptools"
-        )
+        frozen = run(str(python), "-m", "pip", "freeze", "--all", "--exclude", "pip")
     lines = [line.split("+")[0] for line in frozen.splitlines() if not line.startswith(LEFT_OUT)]
     (ROOT / "constraints.txt").write_text(HEADER + "\n".join(sorted(lines, key=str.lower)) + "\n")
 
