@@ -60,7 +60,15 @@ BLOCK = reference.BLOCK
 
 
 class AttentionTerms(NamedTuple):
-    """The four parts of an attention score, each of shape (…, n, m)."""
+    """The four parts of an attention score, each of shape (…, n, m).
+
+    Examples
+    --------
+    >>> one = torch.ones(1, 2)
+    >>> terms = attention_terms(one, 3 * one, one, one, torch.eye(2), torch.eye(2))
+    >>> terms.content_content, terms.position_position
+    (tensor([[6.]]), tensor([[2.]]))
+    """
 
     content_content: Tensor
     content_position: Tensor
@@ -75,7 +83,13 @@ def frequencies(
     spacing: Spacing = "paper",
     device: Device = None,
 ) -> Tensor:
-    """Angular frequencies ω_i of the d_model/2 pairs, float64: `pe_lib.numpy.frequencies`."""
+    """Angular frequencies ω_i of the d_model/2 pairs, float64: `pe_lib.numpy.frequencies`.
+
+    Examples
+    --------
+    >>> frequencies(4, base=100)
+    tensor([1.0000, 0.1000], dtype=torch.float64)
+    """
     omega = reference.frequencies(d_model, base=base, spacing=spacing)
     return torch.tensor(omega, dtype=torch.float64, device=device)
 
@@ -99,7 +113,14 @@ def sinusoidal_table(
 
     Returns
     -------
-    New tensor of shape (seq_len, d_model), of the accuracy that `pe_lib.numpy` states.
+    tensor of shape (seq_len, d_model)
+        New, of the accuracy that `pe_lib.numpy` states.
+
+    Examples
+    --------
+    >>> sinusoidal_table(2, 4, base=100)
+    tensor([[0.0000, 1.0000, 0.0000, 1.0000],
+            [0.8415, 0.5403, 0.0998, 0.9950]])
     """
     seq_len, start = _integer("seq_len", seq_len, at_least=0), _integer("start", start)
     clocks = _clocks(d_model, base, spacing)
@@ -132,7 +153,16 @@ def sinusoidal_encoding(
 
     Returns
     -------
-    New tensor of shape (*positions.shape, d_model), of the accuracy that `pe_lib.numpy` states.
+    tensor of shape (…, d_model)
+        New, with the axes of ``positions`` first, of the accuracy that `pe_lib.numpy` states.
+
+    Examples
+    --------
+    The derivative of sin ωx and of cos ωx at 0, for ω = 1 and ω = 0.1:
+
+    >>> x = torch.tensor(0.0, dtype=torch.float64)
+    >>> torch.func.jacfwd(lambda x: sinusoidal_encoding(x, 4, base=100, dtype=x.dtype))(x)
+    tensor([1.0000, -0.0000, 0.1000, -0.0000], dtype=torch.float64)
     """
     clocks = _clocks(d_model, base, spacing)
     check_layout(layout)
@@ -150,7 +180,14 @@ def rotation_matrix(
     dtype: torch.dtype = torch.float64,
     device: Device = None,
 ) -> Tensor:
-    """T(Δx), dense, shape (d_model, d_model): `pe_lib.numpy.rotation_matrix`."""
+    """T(Δx), dense, shape (d_model, d_model): `pe_lib.numpy.rotation_matrix`.
+
+    Examples
+    --------
+    >>> rotation_matrix(1, 2)
+    tensor([[ 0.5403, -0.8415],
+            [ 0.8415,  0.5403]], dtype=torch.float64)
+    """
     _check_float_dtype(dtype)
     matrix = reference.rotation_matrix(offset, d_model, base=base, spacing=spacing, layout=layout)
     return _round(torch.from_numpy(matrix), dtype).to(device)
@@ -170,7 +207,14 @@ def rotate(
 
     Returns
     -------
-    New tensor of x's shape, dtype and device, of the accuracy that `pe_lib.numpy` states.
+    tensor of x's shape, dtype and device
+        New, of the accuracy that `pe_lib.numpy` states.
+
+    Examples
+    --------
+    >>> table = sinusoidal_table(10, 8)
+    >>> torch.allclose(rotate(table[:-3], 3), table[3:])
+    True
     """
     _check_rows("x", x, axes=1)
     clocks = _clocks(x.shape[-1], base, spacing, "the last axis of x")
@@ -190,7 +234,13 @@ def similarity(
     spacing: Spacing = "paper",
     device: Device = None,
 ) -> Tensor:
-    """Cosine between PE(x) and PE(x + Δ), float64: `pe_lib.numpy.similarity`."""
+    """Cosine between PE(x) and PE(x + Δ), float64: `pe_lib.numpy.similarity`.
+
+    Examples
+    --------
+    >>> similarity([0, 1], 4, base=100)
+    tensor([1.0000, 0.7677], dtype=torch.float64)
+    """
     clocks = _clocks(d_model, base, spacing)
     cos, _ = _cos_sin(_as_positions("offset", offset, device), clocks, torch.float64)
     return cos.mean(dim=-1)
@@ -199,7 +249,15 @@ def similarity(
 def attention_terms(
     x: Tensor, y: Tensor, e: Tensor, f: Tensor, w_q: Tensor, w_k: Tensor
 ) -> AttentionTerms:
-    """The four terms of (x + e)W_q · ((y + f)W_k)ᵀ: `pe_lib.numpy.attention_terms`."""
+    """The four terms of (x + e)W_q · ((y + f)W_k)ᵀ: `pe_lib.numpy.attention_terms`.
+
+    Examples
+    --------
+    >>> x, e, w_q, w_k = torch.randn(4, 8, 8).unbind()
+    >>> score = (x + e) @ w_q @ ((x + e) @ w_k).mT
+    >>> torch.allclose(sum(attention_terms(x, x, e, e, w_q, w_k)), score, atol=1e-4)
+    True
+    """
     for name, rows in (("x", x), ("y", y), ("e", e), ("f", f), ("w_q", w_q), ("w_k", w_k)):
         _check_rows(name, rows, axes=2)
         _check_same_device(name, rows, "x", x)
@@ -231,7 +289,7 @@ class SinusoidalPositionalEncoding(nn.Module):
     d_model
         Width of the embeddings, a positive even integer.
     max_len
-        Number of positions to hold from the start. Longer sequences work.
+        Number of positions to hold at first. Longer sequences work.
     dropout
         Rate of the dropout after the sum, from 0 to 1.
     base, spacing, layout
@@ -348,8 +406,13 @@ class RotaryPositionalEncoding(nn.Module):
 
     Examples
     --------
-    >>> RotaryPositionalEncoding(8)(torch.zeros(2, 4, 16, 8)).shape
-    torch.Size([2, 4, 16, 8])
+    Moving query and key on by the same distance leaves their score as it was:
+
+    >>> rotary, (q, k) = RotaryPositionalEncoding(8), torch.randn(2, 1, 8)
+    >>> near = rotary(q, offset=7) @ rotary(k, offset=3).mT
+    >>> far = rotary(q, offset=1007) @ rotary(k, offset=1003).mT
+    >>> torch.allclose(near, far, atol=1e-5)
+    True
     """
 
     def __init__(
@@ -435,16 +498,20 @@ def _encode(positions: Tensor, clocks: Clocks, layout: Layout, dtype: torch.dtyp
 
 
 def _rotate(x: Tensor, cos: Tensor, sin: Tensor, layout: Layout) -> Tensor:
-    """Each pair s + ic times cos − i sin: in eager mode one complex product, in a graph written out
-    for the compiler to fuse."""
-    if layout == "interleaved" and not torch.compiler.is_compiling():
-        turned = _as_complex(x.to(cos.dtype).contiguous()) * torch.complex(cos, -sin)
+    """Each pair s + ic times cos − i sin: in eager mode in as few passes over memory as the layout
+    allows, in a graph written out for the compiler to fuse."""
+    if torch.compiler.is_compiling():
+        s, c = (x[..., 0::2], x[..., 1::2]) if layout == "interleaved" else x.chunk(2, dim=-1)
+        return _join(s * cos + c * sin, c * cos - s * sin, layout).to(x.dtype)
+    working = x.to(cos.dtype)
+    if layout == "interleaved":  # one complex product
+        turned = _as_complex(working.contiguous()) * torch.complex(cos, -sin)
         return torch.view_as_real(turned).flatten(-2).to(x.dtype)
-    if layout == "interleaved":
-        s, c = x[..., 0::2], x[..., 1::2]
-    else:
-        s, c = x.chunk(2, dim=-1)
-    return _join(s * cos + c * sin, c * cos - s * sin, layout).to(x.dtype)
+    half = x.shape[-1] // 2
+    turned = working * torch.cat((cos, cos), dim=-1)
+    turned.narrow(-1, 0, half).addcmul_(working.narrow(-1, half, half), sin)
+    turned.narrow(-1, half, half).addcmul_(working.narrow(-1, 0, half), sin, value=-1)
+    return turned.to(x.dtype)
 
 
 def _as_complex(x: Tensor) -> Tensor:
