@@ -4,9 +4,10 @@
     python tools/notebooks.py book/03_*.ipynb     some of them
 
 The normal form keeps what a reader sees and drops what differs from run to run: metadata of
-editors, timings, states and numbers of widgets.
+editors, timings, states and numbers of widgets. It has one cell that serves Colab alone.
 """
 
+import re
 import sys
 import time
 from pathlib import Path
@@ -16,8 +17,42 @@ from nbclient import NotebookClient
 from nbformat import NotebookNode
 
 ROOT = Path(__file__).resolve().parent.parent
-KEPT_CELL_METADATA = ("checks", "claims", "mystnb", "tags")
+sys.path.append(str(ROOT / "book" / "_ext"))
+
+from repository import repository_url  # noqa: E402  (it stands with the site's extensions)
+
+KEPT_CELL_METADATA = ("cellView", "checks", "claims", "jupyter", "mystnb", "tags")
 WIDGET_VIEW = "application/vnd.jupyter.widget-view+json"
+
+# Colab opens a notebook without its repository. Its server knows the address that was opened, so a
+# fork brings its own library; a copy kept in Drive has none, and takes the one that is named here.
+COLAB_CELL = """\
+# @title Colab only: fetch the library and the data that this page reads
+import sys
+from pathlib import Path
+
+if "google.colab" in sys.modules and not Path("../pe_lib").is_dir():
+    import os
+    import re
+    from subprocess import getoutput
+    from urllib.parse import unquote
+
+    repository = "REPOSITORY"
+    sessions = "$COLAB_JUPYTER_IP:$KMP_TARGET_PORT/api/sessions"
+    opened = unquote(getoutput(f"curl -s {sessions}"))
+    if page := re.search("https://github.com/[^/]+/[^/]+", opened):
+        repository = page[0]
+    clone = f"git clone -q --depth 1 '{repository}' book"
+    print(getoutput(f"test -d book || {clone}"))
+    print(getoutput("pip install -q './book[plots]'"))
+    os.chdir("book/book")
+    sys.modules["google.colab"].output.enable_custom_widget_manager()"""
+# Folded in JupyterLab and on Colab, left out of the site.
+COLAB_METADATA = {
+    "cellView": "form",
+    "jupyter": {"source_hidden": True},
+    "tags": ["remove-cell"],
+}
 
 
 def main() -> None:
@@ -25,10 +60,30 @@ def main() -> None:
     for path in named or sorted((ROOT / "book").glob("*.ipynb")):
         started = time.perf_counter()
         notebook = nbformat.read(path, as_version=4)
+        serve_colab(notebook, repository_url())
         execute(notebook, path.parent)
         normalise(notebook)
         nbformat.write(notebook, path)
         print(f"{time.perf_counter() - started:6.1f} s  {path.name}", flush=True)
+
+
+def serve_colab(notebook: NotebookNode, address: str) -> None:
+    """Put the cell for Colab below the opening, for a repository or for the one it names already."""
+    named = ""
+    if is_for_colab(notebook.cells[1]):
+        named = repository_named_in(notebook.cells.pop(1))
+    cell = nbformat.v4.new_code_cell(COLAB_CELL.replace("REPOSITORY", address or named))
+    cell.metadata = NotebookNode(COLAB_METADATA)
+    notebook.cells.insert(1, cell)
+
+
+def is_for_colab(cell: NotebookNode) -> bool:
+    return bool(cell.source.startswith(COLAB_CELL.partition("\n")[0]))
+
+
+def repository_named_in(cell: NotebookNode) -> str:
+    found = re.search(r'^ +repository = "(.*)"$', cell.source, flags=re.MULTILINE)
+    return found[1] if found else ""
 
 
 def execute(notebook: NotebookNode, folder: Path) -> None:

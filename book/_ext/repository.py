@@ -4,19 +4,26 @@ The repository is taken from the environment (GITHUB_REPOSITORY, as GitHub Actio
 the git remote, so a fork launches itself without an edit. With neither there is no button.
 """
 
+from __future__ import annotations
+
 import os
 import re
 import subprocess
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-from sphinx.application import Sphinx
-from sphinx.config import Config
+if TYPE_CHECKING:  # tools/notebooks.py asks for the address without Sphinx
+    from sphinx.application import Sphinx
+    from sphinx.config import Config
+
+ROOT = Path(__file__).resolve().parent.parent.parent
 
 
 def _git(*arguments: str) -> str:
     """What a git command prints, or nothing where there is no git or no repository."""
+    command = ("git", "-C", str(ROOT), *arguments)
     try:
-        done = subprocess.run(("git", *arguments), capture_output=True, text=True, check=True)
+        done = subprocess.run(command, capture_output=True, text=True, check=True)
     except (OSError, subprocess.CalledProcessError):
         return ""
     return done.stdout.strip()
