@@ -26,23 +26,31 @@ rounding to the dtype you ask for. So a float64 entry is within 2⁻⁵⁰, a fl
 ½ ulp + 2⁻⁵⁰: half an ulp to nine digits for entries above ½, and an absolute promise near the zeros
 of sine and cosine, where relative accuracy costs more than it is worth.
 
-*Proof.* (1) `_turn` splits ω/2π so that a position times each part of it is exact, and takes whole
-turns off exactly (`pe_lib._exact`). What is left is one of 1024 stored marks, each part of it
-within ½u, times 1 + w with |w| < 0.0031, whose errors come to less than 0.05u. The sum is rounded
-by at most ½u. So each part of T(x) is within 1.05u, and T(x) within √2·1.05u < 1.485u. No sine or
-cosine of the platform is called: nothing is assumed about them.
-(2) Turning does not stretch errors: the product of numbers within δ and ε of two points of the
-circle is, before its rounding, within δ + ε + δε of the product of the points.
-(3) The rounding of a product is at most 1.25u in each part: the two terms ac and bd of a part have
-|ac| + |bd| ≤ 1, so one is rounded by ½u at most and the other by ¼u, and their sum by ½u. (A sum
-above 1 may be rounded by u; the other part is then too small for its rounding to count.)
-(4) So PE(start)·T(64a) is within 2·1.485u + √2·1.25u < 4.74u, and a part of its product with T(b)
-within 4.74u + 1.485u + 1.25u < 7.48u, or 7.98u if it is above 1. The terms in u² do not fill the
-gap to 8u. ∎
+*Proof.*
 
-`sinusoidal_encoding` stores what `_turn` gives, within 1.05u, and takes float positions to the same
-2⁻⁵⁰: their fractions add 1.1u. Beyond 2³² the products are no longer exact, and the error may grow
-to 2⁻⁵⁰ + |x|·2⁻⁵², that of an angle rounded to float64.
+(1) ``_turn`` splits ω/2π so that a position times each part of it is exact, and takes whole turns
+    off exactly (``pe_lib._exact``). What is left is one of 1024 stored marks, each part of it
+    within ½u, times 1 + w with abs(w) < 0.0031, whose errors come to less than 0.05u. The sum is
+    rounded by at most ½u. So each part of T(x) is within 1.05u, and T(x) within √2·1.05u < 1.485u.
+    No sine or cosine of the platform is called: nothing is assumed about them.
+(2) Turning does not stretch errors: the product of numbers within δ and ε of two points of the
+    circle is, before its rounding, within δ + ε + δε of the product of the points.
+(3) The rounding of a product is at most 1.25u in each part: the two terms ac and bd of a part have
+    abs(ac) + abs(bd) ≤ 1, so one is rounded by ½u at most and the other by ¼u, and their sum by ½u.
+    (A sum above 1 may be rounded by u; the other part is then too small for its rounding to count.)
+(4) So PE(start)·T(64a) is within 2·1.485u + √2·1.25u < 4.74u, and a part of its product with T(b)
+    within 4.74u + 1.485u + 1.25u < 7.48u, or 7.98u if it is above 1. The terms in u² do not fill
+    the gap to 8u. ∎
+
+`sinusoidal_encoding` stores what ``_turn`` gives, within 1.05u, and takes float positions to the
+same 2⁻⁵⁰: their fractions add 1.1u. Beyond 2³² the products are no longer exact, and the error may
+grow to 2⁻⁵⁰ + abs(x)·2⁻⁵², that of an angle rounded to float64.
+
+Bad input
+---------
+A ``TypeError`` or ``ValueError`` names the argument, the value it got and what is allowed: an odd
+``d_model``, a ``base`` below 1, a position that is not finite, an integer ``x``, shapes that do not
+fit. Nothing is written into what you pass, and nothing returned is a view of a cache.
 """
 
 from collections.abc import Iterator
@@ -88,7 +96,15 @@ CHUNK = 2**12  # pairs computed at a time, so that what is temporary stays in th
 
 
 class AttentionTerms(NamedTuple):
-    """The four parts of an attention score, each of shape (…, n, m)."""
+    """The four parts of an attention score, each of shape (…, n, m).
+
+    Examples
+    --------
+    >>> one = np.ones((1, 2))
+    >>> terms = attention_terms(one, 3 * one, one, one, np.eye(2), np.eye(2))
+    >>> terms.content_content, terms.position_position
+    (array([[6.]]), array([[2.]]))
+    """
 
     content_content: FloatArray
     content_position: FloatArray
@@ -116,7 +132,8 @@ def frequencies(
 
     Returns
     -------
-    float64 array of shape (d_model/2,), from 1 downwards, each the nearest to the exact value.
+    float64 array of shape (d_model/2,)
+        From 1 downwards, each the nearest to the exact value.
 
     Examples
     --------
@@ -156,9 +173,10 @@ def sinusoidal_table(
 
     Returns
     -------
-    New array of shape (seq_len, d_model). For positions of magnitude up to 2³² each entry is within
-    2⁻⁵⁰ of the exact value before its rounding to ``dtype``: see "Accuracy" in this module. A
-    longer table starts with the shorter one, bit for bit.
+    array of shape (seq_len, d_model)
+        New. For positions of magnitude up to 2³² each entry is within 2⁻⁵⁰ of the exact value
+        before its rounding to ``dtype``: see "Accuracy" in this module. A longer table starts with
+        the shorter one, bit for bit.
 
     Examples
     --------
@@ -195,9 +213,10 @@ def sinusoidal_encoding(
 
     Returns
     -------
-    New array of shape (*positions.shape, d_model). For integers and floats of magnitude up to 2³²
-    each entry is within 2⁻⁵⁰ of the exact value before its rounding to ``dtype``, beyond that
-    within 2⁻⁵⁰ + |x|·2⁻⁵²: see "Accuracy" in this module.
+    array of shape (…, d_model)
+        New, with the axes of ``positions`` first. For integers and floats of magnitude up to 2³²
+        each entry is within 2⁻⁵⁰ of the exact value before its rounding to ``dtype``, beyond that
+        within 2⁻⁵⁰ + abs(x)·2⁻⁵²: see "Accuracy" in this module.
 
     Examples
     --------
@@ -237,7 +256,8 @@ def rotation_matrix(
 
     Returns
     -------
-    New array of shape (d_model, d_model), its entries as accurate as those of the encoding.
+    array of shape (d_model, d_model)
+        New, its entries as accurate as those of the encoding.
 
     Examples
     --------
@@ -279,10 +299,11 @@ def rotate(
 
     Returns
     -------
-    New array of x's shape and dtype. For offsets of magnitude up to 2³² the error of a pair is at
-    most 3·2⁻²⁴ times its length for float32, and 5·2⁻⁵³ times for float64: 2.24 for the product
-    (Brent, Percival and Zimmermann, 2007, "Error bounds on complex floating-point multiplication"),
-    the rest for T. float16 is computed in float32.
+    array of x's shape and dtype
+        New. For offsets of magnitude up to 2³² the error of a pair is at most 3·2⁻²⁴ times its
+        length for float32, and 5·2⁻⁵³ times for float64: 2.24 for the product (Brent, Percival and
+        Zimmermann, 2007, "Error bounds on complex floating-point multiplication"), the rest for T.
+        float16 is computed in float32.
 
     Examples
     --------
@@ -329,8 +350,8 @@ def similarity(
 
     Returns
     -------
-    float64 array of ``offset``'s shape (a zero-dimensional one for a number), within 2⁻⁴⁷ for
-    offsets of magnitude up to 2³².
+    float64 array of offset's shape
+        Zero-dimensional for a number. Within 2⁻⁴⁷ for offsets of magnitude up to 2³².
 
     Examples
     --------
@@ -360,7 +381,8 @@ def attention_terms(
 
     Returns
     -------
-    `AttentionTerms`, each of shape (…, n, m). Their sum is the score.
+    AttentionTerms
+        Each of shape (…, n, m). Their sum is the score.
 
     Examples
     --------

@@ -65,7 +65,15 @@ NUMBER = re.compile(r"-?\d+\.\d+")
 
 
 def use_style() -> None:
-    """Draw the figures of this session in the book's style, as SVG in a notebook."""
+    """Draw the figures of this session in the book's style, as SVG in a notebook.
+
+    Examples
+    --------
+    >>> with mpl.rc_context():
+    ...     use_style()
+    ...     mpl.rcParams["image.cmap"]
+    'cividis'
+    """
     mpl.rcParams.update(STYLE)  # type: ignore[arg-type]  # the stub wants literal keys
     try:
         from IPython.core.getipython import get_ipython
@@ -89,6 +97,14 @@ def heat_map(
 
     ``limit`` is the value of the strongest colour, by default the largest magnitude there is. With
     a ``colour_label`` a colour bar is drawn beside it.
+
+    Examples
+    --------
+    >>> figure, ax = plt.subplots()
+    >>> image = heat_map(ax, [[1, -3], [0, 2]], x_label="dimension", y_label="position")
+    >>> image.get_clim()
+    (-3.0, 3.0)
+    >>> plt.close(figure)
     """
     matrix = np.asarray(matrix)
     limit = float(np.abs(matrix).max()) if limit is None else limit
@@ -101,7 +117,19 @@ def heat_map(
 
 
 def annotate_cells(ax: Axes, matrix: ArrayLike, form: str = "{:.2f}") -> None:
-    """Write each entry of a small matrix into its cell, light on dark and dark on light."""
+    """Write each entry of a small matrix into its cell, light on dark and dark on light.
+
+    ``ax`` must hold the picture of the matrix already, as `heat_map` leaves it.
+
+    Examples
+    --------
+    >>> figure, ax = plt.subplots()
+    >>> image = heat_map(ax, [[0.5, -1]], x_label="dimension", y_label="position")
+    >>> annotate_cells(ax, [[0.5, -1]])
+    >>> [text.get_text() for text in ax.texts]
+    ['0.50', '-1.00']
+    >>> plt.close(figure)
+    """
     matrix = np.asarray(matrix)
     image = ax.images[-1]
     for (row, column), value in np.ndenumerate(matrix):
@@ -122,6 +150,15 @@ def clock(ax: Axes, angle: float, *, colour: str = BLUE, label: str = "") -> Non
 
     With the sine to the right and the cosine upwards, the hand of position x stands where a clock
     hand would after turning by ω_ix, so T(Δx) turns it clockwise.
+
+    Examples
+    --------
+    >>> figure, ax = plt.subplots()
+    >>> clock(ax, np.pi / 2)  # three o'clock
+    >>> tip_x, tip_y = ax.lines[-1].get_xydata()[0]
+    >>> round(float(tip_x), 6), round(float(tip_y), 6)
+    (1.0, 0.0)
+    >>> plt.close(figure)
     """
     ax.add_patch(Circle((0, 0), 1, fill=False, color=GREY, linewidth=1))
     ax.plot([0, np.sin(angle)], [0, np.cos(angle)], color=colour, solid_capstyle="round")
@@ -135,6 +172,12 @@ def to_svg(figure: Figure, label: str) -> str:
 
     Text stays text, so it is small and sharp. Only what something refers to keeps a name, and one
     of the figure's own, because many figures share a page.
+
+    Examples
+    --------
+    >>> figure, ax = plt.subplots()
+    >>> 'aria-label="An empty plot"' in to_svg(figure, "An empty plot")
+    True
     """
     buffer = io.StringIO()
     with mpl.rc_context({"svg.fonttype": "none"}):
@@ -205,7 +248,15 @@ def _unwrap(part: Element) -> None:
 
 
 def small_multiples(count: int, *, columns: int, height: float) -> tuple[Figure, Sequence[Axes]]:
-    """A figure of the book's width with ``count`` axes in rows of ``columns``."""
+    """A figure of the book's width with ``count`` axes in rows of ``columns``.
+
+    Examples
+    --------
+    >>> figure, axes = small_multiples(5, columns=3, height=1.5)
+    >>> len(axes), figure.get_size_inches().tolist()
+    (5, [6.4, 3.0])
+    >>> plt.close(figure)
+    """
     rows = -(-count // columns)
     figure, axes = plt.subplots(rows, columns, figsize=(6.4, rows * height), squeeze=False)
     flat = list(axes.flat)

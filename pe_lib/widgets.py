@@ -20,7 +20,11 @@ Y = TypeVar("Y")
 
 
 class FrameSlider(widgets.VBox):  # type: ignore[misc]  # ipywidgets has no types
-    """One or two sliders above the stack of prepared pictures that they choose from."""
+    """One or two sliders above the stack of prepared pictures that they choose from.
+
+    `frame_slider` and `frame_slider_2d` make it. Its display bundle also carries the first picture,
+    for pages and printers that cannot show the widget.
+    """
 
     def __init__(self, children: Sequence[widgets.Widget], first_frame: str, title: str) -> None:
         super().__init__(children=tuple(children))
@@ -61,6 +65,24 @@ def frame_slider(
         How a value is written beside the slider.
     start
         Index of the value to begin with.
+
+    Returns
+    -------
+    FrameSlider
+        Left as the last value of a cell, it shows. More than 40 values are a ``ValueError``.
+
+    Examples
+    --------
+    >>> import matplotlib.pyplot as plt
+    >>> from pe_lib import plots
+    >>> def draw(angle):
+    ...     figure, ax = plt.subplots()
+    ...     plots.clock(ax, angle)
+    ...     return figure
+    >>> def describe(angle):
+    ...     return f"A clock whose hand stands at {angle} radians."
+    >>> frame_slider(draw, [0, 1, 2], label="angle", describe=describe)
+    Slider: angle, 3 frames
     """
     values = list(values)
     _check_frames(len(values), MOST_FRAMES_OF_ONE_SLIDER)
@@ -83,6 +105,20 @@ def frame_slider_2d(
     """Two sliders over the figures of each pair of values, at most 100 in all.
 
     The arguments are those of `frame_slider`, twice.
+
+    Examples
+    --------
+    >>> import matplotlib.pyplot as plt
+    >>> from pe_lib import plots
+    >>> def draw(position, frequency):
+    ...     figure, ax = plt.subplots()
+    ...     plots.clock(ax, position * frequency)
+    ...     return figure
+    >>> def describe(position, frequency):
+    ...     return f"A clock whose hand stands at {position * frequency} radians."
+    >>> axes = ("position", "frequency")
+    >>> frame_slider_2d(draw, ([0, 1, 2], [1.0, 0.1]), labels=axes, describe=describe)
+    Sliders: position × frequency, 6 frames
     """
     first, second = list(values[0]), list(values[1])
     _check_frames(len(first) * len(second), MOST_FRAMES_OF_TWO)
