@@ -10,6 +10,7 @@ from pathlib import Path
 
 from bs4 import BeautifulSoup, Tag
 from bs4.dammit import EntitySubstitution
+from bs4.element import NavigableString
 from bs4.formatter import HTMLFormatter
 from fontTools.ttLib import TTFont
 from sphinx.application import Sphinx
@@ -20,6 +21,7 @@ HTML = HTMLFormatter(
     empty_attributes_are_booleans=True,
 )
 ICON = re.compile(r'(?<=[}/])(?:\.fa-[\w-]+:before,?)+\{content:"\\([0-9a-f]+) ?"\}')
+KOREAN = re.compile(r"(\d*[가-힣]+(?:[ ,.·]+[가-힣]+)*)")
 BOOLEAN = ("async", "defer", "disabled", "open")
 
 
@@ -95,12 +97,24 @@ def size_of(picture: Path) -> tuple[str, str] | None:
 
 
 def name_languages(page: BeautifulSoup) -> None:
-    """Text in Korean says so, for the voices that read it."""
-    for block in page.select(".bd-article :is(p, li, td)"):
+    """Text in Korean says so, for the voices that read it and the fonts that draw it."""
+    for block in page.select(".bd-article :is(p, li, td, dt)"):
         letters = [letter for letter in block.get_text() if letter.isalpha()]
         korean = sum("가" <= letter <= "힣" for letter in letters)
         if korean > len(letters) / 2:
             block["lang"] = "ko"
+    for text in page.find_all(string=KOREAN):
+        if not text.find_parent(["head", "script", "style"]) and not text.find_parent(lang="ko"):
+            text.replace_with(*(name_language(page, part) for part in KOREAN.split(text) if part))
+
+
+def name_language(page: BeautifulSoup, text: str) -> NavigableString | Tag:
+    """Korean words inside a text in English, or that text."""
+    if not KOREAN.fullmatch(text):
+        return NavigableString(text)
+    words = page.new_tag("span", attrs={"lang": "ko"})
+    words.string = text
+    return words
 
 
 def order_head(page: BeautifulSoup) -> None:
