@@ -71,6 +71,12 @@ def mend_anchors(page: BeautifulSoup) -> None:
         link["href"] = f"{address}#{anchor.replace('/', '-')}"
 
 
+def scope_headings(page: BeautifulSoup) -> None:
+    """Where a table heads its rows as well as its columns, each heading says which it heads."""
+    for heading in page.select("table:has(th.stub) th"):
+        heading["scope"] = "col" if heading.find_parent("thead") else "row"
+
+
 def name_folds(page: BeautifulSoup) -> None:
     """A fold is named by its text, and that text is no paragraph."""
     for summary in page.select("summary[aria-label]"):
@@ -141,6 +147,7 @@ MENDS: tuple[Callable[[BeautifulSoup], None], ...] = (
     use_landmarks,
     mend_references,
     mend_anchors,
+    scope_headings,
     name_folds,
     name_languages,
     order_head,

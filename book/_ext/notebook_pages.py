@@ -2,7 +2,8 @@
 
 A code cell whose metadata names claims of the sources (``claims: [A31]``) gets the anchor
 ``claim-a31``, so that a verdict can point at the cell that decides it. One whose metadata names
-theorems (``checks: [thm-shift]``) is marked as their check. A line above either says so.
+theorems (``checks: [thm-shift]``) is marked as their check. A line above either says so, and links
+to the theorem or to the row of the claim in the ledger of the sources.
 """
 
 from collections.abc import Sequence
@@ -14,6 +15,8 @@ from sphinx.addnodes import pending_xref
 from sphinx.application import Sphinx
 from sphinx.transforms import SphinxTransform
 from sphinx.util import logging
+
+from ledger import reference_to_row
 
 logger = logging.getLogger(__name__)
 
@@ -51,7 +54,11 @@ class MarkCells(SphinxTransform):
             mark += said
         if claims:
             noun = "claim" if len(claims) == 1 else "claims"
-            mark += nodes.inline("", f"Decides {noun} {', '.join(claims)}", classes=["decided"])
+            said = nodes.inline("", f"Decides {noun} ", classes=["decided"])
+            for number, claim in enumerate(claims):
+                said += [nodes.Text(", ")] * bool(number)
+                said += reference_to_row(claim, self.env.docname)
+            mark += said
         return mark
 
 
