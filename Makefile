@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: help book test lab notebooks constraints vendor bench bench-gpu clean venv test-venv
+.PHONY: help book test lab notebooks status constraints vendor bench bench-gpu clean venv test-venv
 
 help: ## list the commands
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 14
@@ -18,6 +18,9 @@ lab: venv ## open the book in JupyterLab
 
 notebooks: venv ## execute all notebooks in place and store them in their normal form
 	@$(BIN)/python tools/notebooks.py
+
+status: venv ## run every notebook and record its time and memory for the status page
+	@$(BIN)/python tools/record_status.py
 
 constraints: ## resolve requirements.txt anew and write constraints.txt
 	@$(PYTHON) tools/constraints.py

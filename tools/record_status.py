@@ -1,0 +1,65 @@
+"""Run every notebook in a fresh kernel and write what it took to book/status.json, for the book.
+
+    make status
+
+Times are the processor's, so that other work on the machine does not count. Needs Linux, which
+keeps the peak of a process's memory (VmHWM). Nothing of a notebook's output is kept.
+"""
+
+import datetime
+import json
+import os
+import platform
+import re
+import sys
+from importlib.metadata import version
+from pathlib import Path
+
+import nbformat
+from nbclient import NotebookClient
+
+ROOT = Path(__file__).resolve().parent.parent
+STATUS = ROOT / "book" / "status.json"
+PACKAGES = ("numpy", "torch", "matplotlib", "scipy", "ipywidgets", "jupyter-book", "Sphinx")
+LAST_CELL = """\
+import pathlib, time
+memory = pathlib.Path("/proc/self/status").read_text()
+print(time.process_time(), memory.partition("VmHWM:")[2].split()[0])"""
+
+
+def main() -> None:
+    if not sys.platform.startswith("linux"):
+        sys.exit("The peak of a kernel's memory is read from /proc: this needs Linux.")
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # as the book is built
+    status = {
+        "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
+        "command": "make status",
+        "cpu": cpu(),
+        "cores": os.cpu_count(),
+        "system": f"{platform.system()} {platform.machine()}",
+        "python": platform.python_version(),
+        "versions": {name: version(name) for name in PACKAGES},
+        "notebooks": {path.stem: measure(path) for path in sorted((ROOT / "book").glob("*.ipynb"))},
+    }
+    STATUS.write_text(json.dumps(status, indent=1) + "\n")
+
+
+def measure(path: Path) -> dict[str, float]:
+    """Processor time of the kernel, from its start to the last cell, and its peak memory."""
+    notebook = nbformat.read(path, as_version=4)
+    notebook.cells.append(nbformat.v4.new_code_cell(LAST_CELL))
+    resources = {"metadata": {"path": str(path.parent)}}
+    NotebookClient(notebook, timeout=600, kernel_name="python3", resources=resources).execute()
+    seconds, peak_in_kib = map(float, notebook.cells[-1].outputs[0].text.split())
+    print(f"{seconds:6.1f} s  {peak_in_kib / 1024:6.0f} MiB  {path.name}", flush=True)
+    return {"processor_seconds": round(seconds, 1), "peak_mib": round(peak_in_kib / 1024)}
+
+
+def cpu() -> str:
+    """The processor's name, as Linux knows it."""
+    named = re.search(r"^model name\s*: (.+)$", Path("/proc/cpuinfo").read_text(), re.M)
+    return named[1] if named else platform.processor()
+
+
+if __name__ == "__main__":
+    main()
