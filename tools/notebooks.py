@@ -68,7 +68,7 @@ def main() -> None:
 
 
 def serve_colab(notebook: NotebookNode, address: str) -> None:
-    """Put the cell for Colab below the opening, for a repository or for the one it names already."""
+    """Put the cell for Colab below the opening; it keeps its repository where none is given."""
     named = ""
     if is_for_colab(notebook.cells[1]):
         named = repository_named_in(notebook.cells.pop(1))
