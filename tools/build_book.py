@@ -10,13 +10,15 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 BUILD = ROOT / "_build"
-INDEX = BUILD / "html" / "index.html"
+SITE = BUILD / "html"
+INDEX = SITE / "index.html"
+CACHE = BUILD / ".jupyter_cache"
 
 # What the execution of a notebook depends on beside the notebook itself, and what the site does.
 EXECUTION_INPUTS = (
     "pe_lib",
     "book/data",
-    "benchmarks/results",
+    "benchmarks",
     "requirements.txt",
     "constraints.txt",
 )
@@ -26,22 +28,23 @@ SITE_INPUTS = (*EXECUTION_INPUTS, "book", "_config.yml", "_toc.yml", "tools/buil
 def main() -> None:
     site_state, execution_state = fingerprint(SITE_INPUTS), fingerprint(EXECUTION_INPUTS)
     site_stamp, execution_stamp = BUILD / "site-inputs", BUILD / "execution-inputs"
-    if INDEX.exists() and read(site_stamp) == site_state:
+    if INDEX.exists() and read(site_stamp) == f"{site_state} {files_in_site()}":
         print("Nothing changed since the last build.")
     else:
         site_stamp.unlink(missing_ok=True)
-        if read(execution_stamp) != execution_state:
-            shutil.rmtree(BUILD / ".jupyter_cache", ignore_errors=True)
+        if CACHE.exists() and read(execution_stamp) != execution_state:
+            shutil.rmtree(CACHE)
         BUILD.mkdir(exist_ok=True)
         execution_stamp.write_text(execution_state)
         build()
-        site_stamp.write_text(site_state)
+        site_stamp.write_text(f"{site_state} {files_in_site()}")
     print(f"The book is at {INDEX}")
 
 
 def build() -> None:
     """Run Jupyter Book with every warning an error."""
-    shutil.rmtree(BUILD / "html", ignore_errors=True)
+    if SITE.exists():
+        shutil.rmtree(SITE)
     command = [str(Path(sys.executable).parent / "jupyter-book"), "build", ".", "--all", "-W", "-n"]
     # The pages' matrices are small: several threads would mostly wait for one another.
     environment = {"OPENBLAS_NUM_THREADS": "1"} | os.environ
@@ -50,6 +53,11 @@ def build() -> None:
     ).returncode
     if code or not INDEX.exists():
         sys.exit("The book was not built: the first error or warning above says why.")
+
+
+def files_in_site() -> int:
+    """How many files the site has: one that lost some is built anew."""
+    return sum(path.is_file() for path in SITE.rglob("*"))
 
 
 def fingerprint(inputs: Iterable[str]) -> str:
@@ -76,4 +84,9 @@ def read(stamp: Path) -> str:
 
 
 if __name__ == "__main__":
-    main()
+    try:
+        main()
+    except KeyboardInterrupt:
+        sys.exit("\nStopped. Run the same command again: finished notebooks are kept.")
+    except OSError as error:
+        sys.exit(f"{error}\nThe book was not built: its folder must be writable, and have room.")
