@@ -23,10 +23,14 @@ PYTORCH_CPU_WHEELS = "https://download.pytorch.org/whl/cpu"
 
 def main() -> None:
     if sys.version_info < (3, 11):  # noqa: UP036  (the point is to say so)
-        sys.exit(f"Python 3.11 or newer is needed, this is {platform.python_version()}.")
+        sys.exit(
+            f"Python 3.11 or newer is needed, this is {platform.python_version()}. "
+            "Name another one: make book PYTHON=python3.12"
+        )
     testing = "--test" in sys.argv[1:]
     make_environment()
-    stamp = VENV / ("installed-for-tests" if testing else "installed")
+    for_readers, for_tests = VENV / "installed", VENV / "installed-for-tests"
+    stamp = for_tests if testing else for_readers
     state = fingerprint()
     if stamp.exists() and stamp.read_text() == state:
         return
@@ -34,24 +38,39 @@ def main() -> None:
     pip("install", "-r", "requirements.txt", "-c", "constraints.txt")
     if testing:
         pip("install", "-e", ".[test]", "-c", "constraints.txt")
+        for_readers.write_text(state)  # the tests need all that a reader needs
     stamp.write_text(state)
 
 
 def make_environment() -> None:
-    """Create .venv, anew where its Python is gone or another one."""
-    if PYTHON.exists():
-        asked = [str(PYTHON), "-c", "import pip, platform; print(platform.python_version())"]
-        found = subprocess.run(asked, capture_output=True, text=True, check=False)
-        if found.returncode == 0 and found.stdout.strip() == platform.python_version():
-            return
+    """Create .venv, anew where its Python is gone or another one, or its pip does not run."""
+    if is_usable():
+        return
+    if VENV.exists():
         shutil.rmtree(VENV)
     print("Creating .venv", flush=True)
-    if subprocess.run([sys.executable, "-m", "venv", str(VENV)], check=False).returncode:
+    try:
+        subprocess.run([sys.executable, "-m", "venv", str(VENV)], check=True)
+    except subprocess.CalledProcessError:
         shutil.rmtree(VENV, ignore_errors=True)
         sys.exit(
-            "Python could not make a virtual environment. "
-            "On Debian and Ubuntu, install the package python3-venv and run this again."
+            "Python could not make a virtual environment and says why above. Mend that and run the "
+            "same command again. On Debian and Ubuntu, the package python3-venv may be missing."
         )
+    except KeyboardInterrupt:
+        shutil.rmtree(VENV, ignore_errors=True)
+        raise
+
+
+def is_usable() -> bool:
+    """Whether .venv holds the Python that runs this, and a pip that runs."""
+    version = [str(PYTHON), "-c", "import platform; print(platform.python_version())"]
+    try:
+        python = subprocess.run(version, capture_output=True, text=True, check=True)
+        subprocess.run([str(PYTHON), "-m", "pip", "--version"], capture_output=True, check=True)
+    except (OSError, subprocess.CalledProcessError):
+        return False
+    return python.stdout.strip() == platform.python_version()
 
 
 def fingerprint() -> str:
@@ -91,11 +110,16 @@ def pip(*arguments: str, required: bool = True) -> int:
     code = subprocess.run(command, cwd=ROOT, stderr=quiet, check=False).returncode
     if code and required:
         sys.exit(
-            "The installation failed; pip says why above. "
-            "It is safe to run the same command again: it goes on where it stopped."
+            "The installation failed; pip says why above. It needs the network, and room on the "
+            "disk. Once that is mended, run the same command again: it goes on where it stopped."
         )
     return code
 
 
 if __name__ == "__main__":
-    main()
+    try:
+        main()
+    except KeyboardInterrupt:
+        sys.exit("\nStopped. Run the same command again: it goes on where it stopped.")
+    except OSError as error:
+        sys.exit(f"{error}\nThe book's folder must be writable, with some 3 GB of disk.")
