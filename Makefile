@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: help book test lab notebooks status constraints vendor bench bench-gpu clean venv test-venv
+.PHONY: help book test rehearsal lab notebooks status constraints vendor bench bench-gpu clean venv test-venv
 
 help: ## list the commands
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 14
@@ -12,6 +12,9 @@ book: venv ## execute the notebooks and build the site in _build/html
 
 test: test-venv book ## check everything: style, types, library, notebooks, site
 	@$(BIN)/python tools/run_tests.py
+
+rehearsal: test-venv ## install and run the book as Binder does, and look at every page in JupyterLab
+	@$(BIN)/python tools/rehearsal.py
 
 lab: venv ## open the book in JupyterLab
 	@$(BIN)/jupyter lab book

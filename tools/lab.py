@@ -1,0 +1,251 @@
+"""JupyterLab in an environment of its own, and a visit to a notebook in it by a real browser."""
+
+import json
+import os
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from types import TracebackType
+from typing import Any
+
+from playwright.sync_api import Browser, Error, Page, sync_playwright
+
+sys.path.append(str(Path(__file__).resolve().parent.parent / "tests" / "site"))
+
+from site_under_test import start_browser
+
+PATIENCE = 240  # seconds for one step on a busy machine
+TOKEN = "rehearsal"
+
+# JupyterLab draws the cells that are near the screen.
+IS_READY = """() => {
+  const panel = window.jupyterapp?.shell?.currentWidget;
+  return Boolean(panel?.context?.isReady && panel.content?.widgets?.length
+                 && panel.sessionContext?.session?.kernel);
+}"""
+# Looks at each cell with a theorem, a proof or a displayed equation until it is drawn as one.
+DRAWN = """async (patience) => {
+  const notebook = window.jupyterapp.shell.currentWidget.content;
+  const pause = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
+  const complaints = [];
+  let boxes = 0;
+  for (const [number, cell] of notebook.widgets.entries()) {
+    const source = cell.model.sharedModel.getSource();
+    const wanted = source.match(/^:::+\\{prf:\\w+\\}/gm) ?? [];
+    const display = /^\\s*\\$\\$/m.test(source);
+    if (cell.model.type !== "markdown" || !(wanted.length || display)) continue;
+    boxes += wanted.length;
+    const state = () => {
+      const drawn = cell.node.querySelector(".myst");
+      const text = drawn?.textContent ?? "";
+      if (!text) return "nothing is drawn";
+      if (/:::|\\{prf:|\\$\\$/.test(text)) return "markup is shown as it is written";
+      if (drawn.querySelector(".katex-error")) return "an equation is not understood";
+      if (display && !drawn.querySelector(".katex-display")) return "no equation is drawn";
+      const found = drawn.querySelectorAll(".myst-proof").length;
+      if (found < wanted.length) return `${found} boxes for ${wanted.length} theorems and proofs`;
+      return "";
+    };
+    const end = Date.now() + 1000 * patience;
+    let wrong = "not looked at";
+    while (wrong && Date.now() < end) {
+      await notebook.scrollToItem(number);
+      await pause(100);
+      wrong = state();
+    }
+    if (wrong) complaints.push(`cell ${number + 1}: ${wrong}`);
+  }
+  return { boxes, complaints };
+}"""
+RUN_ALL = """async () => {
+  await window.jupyterapp.shell.currentWidget.sessionContext.ready;
+  await window.jupyterapp.commands.execute("notebook:run-all-cells");
+}"""
+OUTPUTS = """() => window.jupyterapp.shell.currentWidget.content.widgets
+  .filter((cell) => cell.model.type === "code")
+  .map((cell) => ({ count: cell.model.executionCount, outputs: cell.model.outputs.toJSON() }))"""
+# The place among all cells of the cell with this slider, once it is drawn.
+SCROLL_TO_SLIDER = """async (which) => {
+  const notebook = window.jupyterapp.shell.currentWidget.content;
+  const live = "application/vnd.jupyter.widget-view+json";
+  const cells = notebook.widgets.filter((cell) => cell.model.type === "code"
+    && cell.model.outputs.toJSON().some((output) => live in (output.data ?? {})));
+  const place = notebook.widgets.indexOf(cells[which]);
+  await notebook.scrollToItem(place);
+  return cells[which].node.querySelector(".pe-slider .noUi-handle") ? place : 0;
+}"""
+PICTURES = """(figure) => [...figure.querySelectorAll("svg, img")]
+  .filter((one) => one.checkVisibility()).map((one) => one.outerHTML)"""
+
+
+@dataclass
+class Seen:
+    """What a visit to a notebook showed."""
+
+    path: str
+    seconds: float = 0
+    megabytes: int = 0
+    boxes: int = 0
+    sliders: int = 0
+    complaints: list[str] = field(default_factory=list)
+
+
+class Lab:
+    """JupyterLab of an environment, serving a folder, and a browser; both end with the block."""
+
+    def __init__(self, commands: Path, folder: Path) -> None:
+        self.commands, self.folder = commands, folder
+
+    def __enter__(self) -> "Lab":
+        self._home = TemporaryDirectory(prefix="lab-")
+        self._runtime = Path(self._home.name) / "runtime"
+        self._log = (Path(self._home.name) / "log").open("w+")
+        kept = {
+            name: value
+            for name, value in os.environ.items()
+            if not name.startswith(("JUPYTER", "PYTHON", "VIRTUAL_ENV"))
+        }
+        own = {
+            "HOME": self._home.name,
+            "JUPYTER_RUNTIME_DIR": str(self._runtime),
+            "PATH": f"{self.commands}{os.pathsep}{os.environ['PATH']}",
+        }
+        self._server = subprocess.Popen(
+            [
+                *(str(self.commands / "jupyter"), "lab", "--no-browser", "--allow-root"),
+                *("--ip=127.0.0.1", "--port=0", f"--IdentityProvider.token={TOKEN}"),
+                "--LabApp.expose_app_in_browser=True",
+            ],
+            cwd=self.folder,
+            env=kept | own,
+            stdout=self._log,
+            stderr=subprocess.STDOUT,
+        )
+        self.url = self._wait_for_address()
+        self._playwright = sync_playwright().start()
+        self._browser: Browser = start_browser(self._playwright)
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._browser.close()
+        self._playwright.stop()
+        self._server.terminate()
+        self._server.wait(PATIENCE)
+        self._log.close()
+        self._home.cleanup()
+
+    def _wait_for_address(self) -> str:
+        end = time.monotonic() + PATIENCE
+        while time.monotonic() < end and self._server.poll() is None:
+            for file in self._runtime.glob("jpserver-*.json"):
+                try:
+                    url = str(json.loads(file.read_text())["url"])
+                    urllib.request.urlopen(f"{url}api/status?token={TOKEN}").close()
+                except (ValueError, OSError):
+                    continue  # half written, or not answering yet
+                return url
+            time.sleep(0.2)
+        self._server.kill()
+        self._log.seek(0)
+        sys.exit(f"JupyterLab did not start:\n{self._log.read()}")
+
+    def visit(self, path: str) -> Seen:
+        """Open a notebook, look at it, run all its cells and move its sliders."""
+        started, seen = time.perf_counter(), Seen(path)
+        try:
+            with self._page(f"lab/tree/{path}") as page:
+                page.wait_for_function(IS_READY)
+                drawn = page.evaluate(DRAWN, PATIENCE)
+                seen.boxes = drawn["boxes"]
+                seen.complaints += drawn["complaints"]
+                page.evaluate(RUN_ALL)
+                self._judge_outputs(page, seen)
+                self._move_sliders(page, seen)
+                seen.megabytes = self._end_kernels()
+        except Error as error:
+            seen.complaints.append(str(error))
+            self._end_kernels()
+        seen.seconds = time.perf_counter() - started
+        print(f"  seen {path}", flush=True)
+        return seen
+
+    @contextmanager
+    def _page(self, address: str) -> Iterator[Page]:
+        context = self._browser.new_context(viewport={"width": 1280, "height": 900})
+        context.set_default_timeout(1000 * PATIENCE)
+        try:
+            page = context.new_page()
+            page.goto(f"{self.url}{address}?reset&token={TOKEN}")
+            yield page
+        finally:
+            context.close()
+
+    def _judge_outputs(self, page: Page, seen: Seen) -> None:
+        """Every cell has run, in order, without an error or a word on stderr."""
+        cells: list[dict[str, Any]] = page.evaluate(OUTPUTS)
+        if [cell["count"] for cell in cells] != list(range(1, len(cells) + 1)):
+            seen.complaints.append(f"cells ran as {[cell['count'] for cell in cells]}")
+        for cell in cells:
+            for output in cell["outputs"]:
+                if output["output_type"] == "error" or output.get("name") == "stderr":
+                    told = output.get("evalue") or output.get("text")
+                    seen.complaints.append(f"[{cell['count']}] {told}")
+
+    def _move_sliders(self, page: Page, seen: Seen) -> None:
+        """A step of every handle shows another picture."""
+        live = "application/vnd.jupyter.widget-view+json"
+        outputs = [output for cell in page.evaluate(OUTPUTS) for output in cell["outputs"]]
+        for which in range(sum(live in output.get("data", {}) for output in outputs)):
+            place = page.wait_for_function(SCROLL_TO_SLIDER, arg=which, polling=500).json_value()
+            figure = page.locator(f'[data-windowed-list-index="{place}"] .pe-slider')
+            for handle in figure.locator(".noUi-handle").all():
+                before = figure.evaluate(PICTURES)
+                last = handle.get_attribute("aria-valuenow") == handle.get_attribute(
+                    "aria-valuemax"
+                )
+                handle.press("ArrowLeft" if last else "ArrowRight")
+                end = time.monotonic() + PATIENCE
+                while (after := figure.evaluate(PICTURES)) == before and time.monotonic() < end:
+                    page.wait_for_timeout(100)
+                seen.sliders += 1
+                if after == before or len(after) != 1:
+                    seen.complaints.append(f"slider {seen.sliders} shows {len(after)} pictures")
+
+    def _end_kernels(self) -> int:
+        """End every kernel, and give the most memory in MB that one of them has taken."""
+        most = 0
+        for kernel in json.loads(self._ask("api/kernels")):
+            most = max(most, peak_memory(kernel["id"]))
+            self._ask(f"api/kernels/{kernel['id']}", "DELETE")
+        return most
+
+    def _ask(self, address: str, method: str = "GET") -> bytes:
+        headers = {"Authorization": f"token {TOKEN}"}
+        request = urllib.request.Request(self.url + address, method=method, headers=headers)
+        with urllib.request.urlopen(request, timeout=PATIENCE) as answer:
+            return bytes(answer.read())
+
+
+def peak_memory(kernel: str) -> int:
+    """The high-water mark in MB of the process that has this kernel's connection file."""
+    for process in Path("/proc").glob("[0-9]*"):
+        try:
+            if kernel in (process / "cmdline").read_text():
+                status = dict(
+                    line.split(":", 1) for line in (process / "status").read_text().splitlines()
+                )
+                return int(status["VmHWM"].split()[0]) * 1024 // 10**6
+        except OSError:
+            continue  # it has ended
+    return 0
