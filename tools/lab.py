@@ -63,9 +63,13 @@ DRAWN = """async (patience) => {
   }
   return { boxes, complaints };
 }"""
-RUN_ALL = """async () => {
-  await window.jupyterapp.shell.currentWidget.sessionContext.ready;
-  await window.jupyterapp.commands.execute("notebook:run-all-cells");
+RUN_ALL = """async (patience) => {
+  const run = async () => {
+    await window.jupyterapp.shell.currentWidget.sessionContext.ready;
+    await window.jupyterapp.commands.execute("notebook:run-all-cells");
+  };
+  const tired = (_, reject) => setTimeout(() => reject(Error("still running")), 1000 * patience);
+  await Promise.race([run(), new Promise(tired)]);
 }"""
 OUTPUTS = """() => window.jupyterapp.shell.currentWidget.content.widgets
   .filter((cell) => cell.model.type === "code")
@@ -169,7 +173,7 @@ class Lab:
                 drawn = page.evaluate(DRAWN, PATIENCE)
                 seen.boxes = drawn["boxes"]
                 seen.complaints += drawn["complaints"]
-                page.evaluate(RUN_ALL)
+                page.evaluate(RUN_ALL, PATIENCE)
                 self._judge_outputs(page, seen)
                 self._move_sliders(page, seen)
                 seen.megabytes = self._end_kernels()
