@@ -25,10 +25,10 @@ READABLE_DIRECTIVES = {
 }
 TELLING_TARGETS = {
     **dict.fromkeys(
-        ("prf:ref", "ref"), r"(thm|lem|prop|cor|def|rem|exm|ex|claim|sec)-[a-z][a-z-]*"
+        ("prf:ref", "ref"), r"(thm|lem|prop|cor|def|rem|exm|ex|claim|sec)-[a-z][a-z\d-]*"
     ),
     "numref": r"fig-[a-z][a-z\d-]*",
-    **dict.fromkeys(("cite:t", "cite:p", "cite"), r"[a-z]{3,}[a-z\d-]*(,\s*[a-z]{3,}[a-z\d-]*)*"),
+    **dict.fromkeys(("cite:t", "cite:p", "cite"), r"[a-z]{2,}[a-z\d-]*(,\s*[a-z]{2,}[a-z\d-]*)*"),
 }
 MARKUP_OF_MYST = {
     "a comment": r"^%",
