@@ -84,7 +84,7 @@ class ClaimsDirective(LedgerDirective):
 
     def run(self) -> list[nodes.Node]:
         source = self.read()[self.arguments[0]]
-        title = nodes.inline("", source.title, classes=["ledger-title", "language-ko"])
+        title = nodes.inline("", source.title, classes=["ledger-title"])
         name = nodes.paragraph("", "", title, classes=["ledger-source"])
         name += nodes.Text(f", {source.by}. {len(source.claims)} claims: {tell(source.claims)}.")
         said = nodes.container()
