@@ -1,8 +1,10 @@
 """What `make` does on a machine or in a folder that is not as it should be."""
 
+import sqlite3
 import subprocess
 import sys
 import venv
+from contextlib import closing
 from pathlib import Path
 from types import ModuleType
 
@@ -29,10 +31,10 @@ def build_book(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
         monkeypatch.setattr(module, name, path)
     monkeypatch.setattr(module, "ROOT", tmp_path)
     monkeypatch.setattr(module, "INDEX", build / "html" / "index.html")
-    module.builds = 0
+    monkeypatch.setattr(module, "builds", [], raising=False)
 
     def write_site() -> None:
-        module.builds += 1
+        module.builds.append("site")
         for name in ("index.html", "page.html"):
             module.SITE.mkdir(parents=True, exist_ok=True)
             (module.SITE / name).write_text(name)
@@ -79,10 +81,10 @@ def test_interrupted_environment_is_taken_away(
 def test_second_build_does_nothing_until_the_site_loses_a_page(build_book: ModuleType) -> None:
     build_book.main()
     build_book.main()
-    assert build_book.builds == 1
+    assert len(build_book.builds) == 1
     (build_book.SITE / "page.html").unlink()
     build_book.main()
-    assert build_book.builds == 2
+    assert len(build_book.builds) == 2
 
 
 def test_interrupted_build_is_done_again(
@@ -99,17 +101,44 @@ def test_interrupted_build_is_done_again(
         build_book.main()
     monkeypatch.setattr(build_book, "build", whole)
     build_book.main()
-    assert build_book.builds == 2
+    assert len(build_book.builds) == 2
 
 
 def test_outputs_of_another_library_are_not_kept(build_book: ModuleType) -> None:
     (build_book.ROOT / "pe_lib").mkdir()
     (build_book.ROOT / "pe_lib" / "numpy.py").write_text("before")
     build_book.main()
-    build_book.CACHE.mkdir()
+    make_cache(build_book)
     build_book.main()
     assert build_book.CACHE.exists()
     (build_book.ROOT / "pe_lib" / "numpy.py").write_text("after")
+    build_book.main()
+    assert not build_book.CACHE.exists()
+
+
+def make_cache(build_book: ModuleType) -> tuple[Path, Path]:
+    """A cache of one executed notebook: its list, and the notebook."""
+    notebook: Path = build_book.CACHE / "executed" / "key" / "base.ipynb"
+    notebook.parent.mkdir(parents=True)
+    notebook.touch()
+    listed: Path = build_book.CACHE / "global.db"
+    with closing(sqlite3.connect(listed)) as database:
+        database.execute("CREATE TABLE nbcache (hashkey TEXT)")
+        database.execute("INSERT INTO nbcache VALUES ('key')")
+        database.commit()
+    return listed, notebook
+
+
+@pytest.mark.parametrize("lost", ["half of the list", "the list", "the notebook"])
+def test_torn_cache_is_not_kept(build_book: ModuleType, lost: str) -> None:
+    build_book.main()
+    listed, notebook = make_cache(build_book)
+    assert build_book.cache_is_sound()
+    if lost == "half of the list":
+        listed.write_bytes(listed.read_bytes()[:3000])
+    else:
+        (listed if lost == "the list" else notebook).unlink()
+    (build_book.SITE / "page.html").unlink()
     build_book.main()
     assert not build_book.CACHE.exists()
 

@@ -3,9 +3,11 @@
 import hashlib
 import os
 import shutil
+import sqlite3
 import subprocess
 import sys
 from collections.abc import Iterable, Iterator
+from contextlib import closing
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -32,7 +34,7 @@ def main() -> None:
         print("Nothing changed since the last build.")
     else:
         site_stamp.unlink(missing_ok=True)
-        if CACHE.exists() and read(execution_stamp) != execution_state:
+        if CACHE.exists() and not (read(execution_stamp) == execution_state and cache_is_sound()):
             shutil.rmtree(CACHE)
         BUILD.mkdir(exist_ok=True)
         execution_stamp.write_text(execution_state)
@@ -53,6 +55,17 @@ def build() -> None:
     ).returncode
     if code or not INDEX.exists():
         sys.exit("The book was not built: the first error or warning above says why.")
+
+
+def cache_is_sound() -> bool:
+    """Whether every executed notebook that the cache lists is there: a crash may tear the cache."""
+    listed = f"{(CACHE / 'global.db').as_uri()}?mode=ro"
+    try:
+        with closing(sqlite3.connect(listed, uri=True)) as database:
+            keys = [key for (key,) in database.execute("SELECT hashkey FROM nbcache")]
+    except sqlite3.DatabaseError:
+        return False
+    return all((CACHE / "executed" / key / "base.ipynb").is_file() for key in keys)
 
 
 def files_in_site() -> int:
