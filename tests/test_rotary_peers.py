@@ -1,0 +1,207 @@
+"""Rotary embedding beside the transformers library: the same turn, pairs and frequencies.
+
+Nothing is downloaded: configurations and random weights are enough. Chapter 9 restates the peers'
+formulas, so its functions are read from the notebook and tested here too.
+"""
+
+import ast
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import nbformat
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+from transformers import LlamaConfig
+from transformers.modeling_rope_utils import ROPE_INIT_FUNCTIONS
+from transformers.models.gpt_neox import modeling_gpt_neox as gpt_neox
+from transformers.models.gptj import modeling_gptj as gpt_j
+from transformers.models.llama import modeling_llama as llama
+
+import pe_lib.numpy as pe
+from pe_lib.torch import RotaryPositionalEncoding
+
+CHAPTER = Path(__file__).resolve().parent.parent / "book" / "09_where_next.ipynb"
+STATED = {
+    "D_HEAD",
+    "TRAINED",
+    "llama",
+    "gpt_j",
+    "extrapolated",
+    "interpolated",
+    "ntk_aware",
+    "yarn",
+}
+HEADS, HEAD_DIM, LENGTH = 4, 32, 40
+FLOAT32_ANGLE = 6 * 2 * LENGTH * 2.0**-23  # peers form angles in float32; entries stay below 6
+
+
+def config(**options: Any) -> LlamaConfig:
+    """A small Llama whose attention is written out, not fused."""
+    settings: dict[str, Any] = {
+        "hidden_size": HEADS * HEAD_DIM,
+        "num_attention_heads": HEADS,
+        "num_key_value_heads": HEADS,
+        "attn_implementation": "eager",
+    }
+    return LlamaConfig(**settings | options)
+
+
+def random_heads(seed: int = 0) -> Tensor:
+    return torch.randn(2, HEADS, LENGTH, HEAD_DIM, generator=torch.Generator().manual_seed(seed))
+
+
+def llama_turn(x: Tensor, positions: Tensor) -> Tensor:
+    cos, sin = llama.LlamaRotaryEmbedding(config())(x, positions[None])
+    turned: Tensor = llama.apply_rotary_pos_emb(x, x, cos, sin)[0]
+    return turned
+
+
+def gpt_neox_turn(x: Tensor, positions: Tensor) -> Tensor:
+    cos, sin = llama.LlamaRotaryEmbedding(config())(x, positions[None])
+    turned: Tensor = gpt_neox.apply_rotary_pos_emb(x, x, cos, sin)[0]
+    return turned
+
+
+def gpt_j_turn(x: Tensor, positions: Tensor) -> Tensor:
+    table = gpt_j.create_sinusoidal_positions(LENGTH * 2, HEAD_DIM)[positions]
+    sin, cos = table[None].chunk(2, dim=-1)
+    turned: Tensor = gpt_j.apply_rotary_pos_emb(
+        x.transpose(1, 2), sin, cos
+    )  # (batch, seq, head, d)
+    return turned.transpose(1, 2)
+
+
+PEERS: dict[str, tuple[Callable[[Tensor, Tensor], Tensor], Any]] = {
+    "llama": (llama_turn, "split"),
+    "gpt_neox": (gpt_neox_turn, "split"),
+    "gpt_j": (gpt_j_turn, "interleaved"),
+}
+every_peer = pytest.mark.parametrize(("turn", "layout"), PEERS.values(), ids=PEERS)
+
+
+@every_peer
+def test_peers_turn_against_the_clock(turn: Callable[..., Tensor], layout: Any) -> None:
+    x, positions = random_heads(), torch.arange(LENGTH)
+    peers = turn(x, positions).numpy()
+    ours = pe.rotate(x.numpy(), -positions.numpy(), layout=layout)
+    assert np.abs(ours - peers).max() < FLOAT32_ANGLE
+    with_the_clock = pe.rotate(x.numpy(), positions.numpy(), layout=layout)
+    assert np.abs(with_the_clock - peers).max() > 1
+
+
+@every_peer
+def test_module_has_the_peers_sense_and_positions(turn: Callable[..., Tensor], layout: Any) -> None:
+    x, module = random_heads(), RotaryPositionalEncoding(HEAD_DIM, layout=layout)
+    assert (module(x) - turn(x, torch.arange(LENGTH))).abs().max() < FLOAT32_ANGLE
+    later = turn(x, torch.arange(LENGTH) + 17)
+    assert (module(x, offset=17) - later).abs().max() < FLOAT32_ANGLE
+
+
+@every_peer
+def test_the_layouts_are_not_the_same(turn: Callable[..., Tensor], layout: Any) -> None:
+    other: Any = "split" if layout == "interleaved" else "interleaved"
+    x = random_heads()
+    wrong = RotaryPositionalEncoding(HEAD_DIM, layout=other)(x)
+    assert (wrong - turn(x, torch.arange(LENGTH))).abs().max() > 1
+
+
+def attention_of(layer: Any, x: Tensor, turn: Callable[[Tensor], Tensor], order: Tensor) -> Tensor:
+    """The layer's output, its heads' queries and keys rearranged by ``order`` and then turned."""
+
+    def heads(project: Any, *, rearranged: bool) -> Tensor:
+        weights = project.weight.unflatten(0, (HEADS, HEAD_DIM))
+        folded = weights[:, order] if rearranged else weights
+        return torch.einsum("bsi,hdi->bhsd", x, folded)
+
+    q, k = (turn(heads(project, rearranged=True)) for project in (layer.q_proj, layer.k_proj))
+    weights = (q @ k.transpose(-1, -2) / HEAD_DIM**0.5).softmax(-1)
+    mixed = weights @ heads(layer.v_proj, rearranged=False)
+    output: Tensor = layer.o_proj(mixed.transpose(1, 2).flatten(-2))
+    return output
+
+
+@torch.no_grad()
+def test_a_layer_of_llama_runs_interleaved_with_its_weights_folded() -> None:
+    torch.manual_seed(0)
+    layer = llama.LlamaAttention(config(), layer_idx=0).eval()
+    for project in (layer.q_proj, layer.k_proj):
+        project.weight.mul_(4)  # scores that matter
+    x = torch.randn(2, LENGTH, HEADS * HEAD_DIM)
+    tables = llama.LlamaRotaryEmbedding(config())(x, torch.arange(LENGTH)[None])
+    expected = layer(x, position_embeddings=tables, attention_mask=None)[0]
+
+    as_it_is = torch.arange(HEAD_DIM)
+    to_interleaved = as_it_is.view(2, -1).T.flatten()  # i and i + d/2 become neighbours
+    split = RotaryPositionalEncoding(HEAD_DIM, layout="split")
+    interleaved = RotaryPositionalEncoding(HEAD_DIM, layout="interleaved")
+    size = expected.abs().max()
+    assert (attention_of(layer, x, split, as_it_is) - expected).abs().max() < 1e-4 * size
+    assert (
+        attention_of(layer, x, interleaved, to_interleaved) - expected
+    ).abs().max() < 1e-4 * size
+    assert (attention_of(layer, x, interleaved, as_it_is) - expected).abs().max() > 1e-2 * size
+
+
+def name_of(statement: ast.stmt) -> str:
+    """What a statement at the top of a cell defines."""
+    if isinstance(statement, ast.Assign):
+        return ast.unparse(statement.targets[0])
+    return getattr(statement, "name", "")
+
+
+@pytest.fixture(scope="module")
+def chapter() -> SimpleNamespace:
+    """The functions of chapter 9 that restate a peer's formula, as they stand in the notebook."""
+    cells = nbformat.read(CHAPTER, as_version=4).cells
+    source = "\n\n".join(cell.source for cell in cells if cell.cell_type == "code")
+    stated = [part for part in ast.parse(source).body if name_of(part) in STATED]
+    namespace: dict[str, Any] = {"np": np, "pe": pe, "NDArray": np.ndarray}
+    exec(compile(ast.Module(stated, []), str(CHAPTER), "exec"), namespace)
+    return SimpleNamespace(**namespace)
+
+
+def test_the_chapters_formulas_are_the_peers(chapter: SimpleNamespace) -> None:
+    x, positions = random_heads(), torch.arange(LENGTH)
+    for formula, peer in ((chapter.llama, llama_turn), (chapter.gpt_j, gpt_j_turn)):
+        ours = formula(x.numpy(), positions.numpy())
+        assert np.abs(ours - peer(x, positions).numpy()).max() < FLOAT32_ANGLE
+
+
+def peers_frequencies(
+    kind: str, d: int, base: float, length: int, scale: float, **options: Any
+) -> tuple[np.ndarray, float]:
+    """What transformers makes of a `rope_parameters` entry: frequencies, factor on cos and sin."""
+    parameters = {"rope_type": kind, "rope_theta": base, "factor": scale}
+    if kind == "yarn":
+        parameters["original_max_position_embeddings"] = length
+    settings = config(head_dim=d, max_position_embeddings=length, rope_parameters=parameters)
+    frequencies, factor = ROPE_INIT_FUNCTIONS[kind](settings, torch.device("cpu"), **options)
+    return frequencies.double().numpy(), factor
+
+
+MODELS = [(128, 1e4, 4096), (128, 5e5, 8192), (64, 1e4, 2048)]
+
+
+@pytest.mark.parametrize(("d", "base", "length"), MODELS)
+@pytest.mark.parametrize("scale", [2.0, 8.0, 32.0])
+def test_scaled_frequencies_are_the_peers(
+    chapter: SimpleNamespace, d: int, base: float, length: int, scale: float
+) -> None:
+    interpolated, _ = peers_frequencies("linear", d, base, length, scale)
+    assert np.allclose(chapter.interpolated(scale, d, base, length), interpolated, rtol=1e-5)
+
+    # With a factor of 1, "dynamic" takes its scale from the length of the text.
+    reached = int(scale * length)
+    dynamic, _ = peers_frequencies("dynamic", d, base, length, 1.0, seq_len=reached)
+    assert np.allclose(chapter.ntk_aware(scale, d, base, length), dynamic, rtol=1e-5)
+
+    yarn, factor = peers_frequencies("yarn", d, base, length, scale)
+    assert np.allclose(chapter.yarn(scale, d, base, length), yarn, rtol=1e-5)
+    assert factor == pytest.approx(0.1 * np.log(scale) + 1)
+
+    others = [chapter.interpolated, chapter.ntk_aware, chapter.extrapolated]
+    assert not any(np.allclose(other(scale, d, base, length), yarn, rtol=0.01) for other in others)
