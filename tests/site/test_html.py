@@ -32,7 +32,7 @@ def test_html_is_valid() -> None:
     """html-validate's recommended rules, a superset of its standard ones, find nothing.
 
     It comes by npm, where there is npm. One rule is off: Sphinx's search wants role="main" on the
-    main element.
+    main element. Another is as the standard has it: an anchor may hold the dots of a Python name.
     """
     npx = shutil.which("npx")
     if npx is None:
