@@ -55,9 +55,10 @@ DRAWN = """async (patience) => {
     const end = Date.now() + 1000 * patience;
     let wrong = "not looked at";
     while (wrong && Date.now() < end) {
+      // Far from the screen and back, where a drawing was lost.
+      if (wrong !== "not looked at") await notebook.scrollToItem(0);
       await notebook.scrollToItem(number);
-      await pause(100);
-      wrong = state();
+      for (let waited = 0; (wrong = state()) && waited < 50; waited++) await pause(100);
     }
     if (wrong) complaints.push(`cell ${number + 1}: ${wrong}`);
   }
