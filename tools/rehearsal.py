@@ -40,11 +40,17 @@ def main() -> None:
         image.build()
         print(f"The environment stands after {time.perf_counter() - started:.0f} s.", flush=True)
         with Lab(image.python.parent, image.tree) as lab:
-            seen = [lab.visit(f"book/{path.name}") for path in notebooks]
+            seen = [look_at(lab, f"book/{path.name}") for path in notebooks]
     failed = sum(report(one) for one in seen)
     print(f"\n{time.perf_counter() - started:.0f} s in all")
     print(f"{len(seen) - failed} passed, {failed} failed")
     sys.exit(1 if failed or not seen else 0)
+
+
+def look_at(lab: Lab, path: str) -> Seen:
+    """A visit to a notebook, or two: at times JupyterLab itself loses a drawing."""
+    seen = lab.visit(path)
+    return lab.visit(path) if seen.complaints else seen
 
 
 def report(seen: Seen) -> bool:
