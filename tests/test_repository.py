@@ -88,6 +88,16 @@ def test_a_change_of_any_input_changes_the_fingerprint_of_the_site(
     assert build_book.fingerprint(build_book.SITE_INPUTS) not in seen
 
 
+def test_another_remote_or_address_calls_for_another_build(monkeypatch: pytest.MonkeyPatch) -> None:
+    build_book = load("tools/build_book.py")
+    seen = set()
+    for variable in ("", "GITHUB_REPOSITORY", "GITHUB_REF_NAME", "BOOK_URL"):
+        if variable:
+            monkeypatch.setenv(variable, "some/other")
+        seen.add(build_book.addresses())
+    assert len(seen) == 4
+
+
 def test_repository_address_follows_remote_and_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     repository = load("book/_ext/repository.py")
     monkeypatch.delenv("GITHUB_REPOSITORY", raising=False)

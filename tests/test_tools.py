@@ -144,9 +144,10 @@ def test_torn_cache_is_not_kept(build_book: ModuleType, lost: str) -> None:
 
 
 def test_a_disk_that_refuses_gets_a_sentence(tmp_path: Path) -> None:
-    (tmp_path / "tools").mkdir()
+    for name in ("tools/build_book.py", "book/_ext/repository.py"):
+        (tmp_path / name).parent.mkdir(parents=True)
+        (tmp_path / name).write_text((ROOT / name).read_text())
     script = tmp_path / "tools" / "build_book.py"
-    script.write_text((ROOT / "tools" / "build_book.py").read_text())
     (tmp_path / "_build").write_text("a file where the folder should be")
     done = subprocess.run([sys.executable, script], capture_output=True, text=True, check=False)
     assert done.returncode == 1

@@ -11,6 +11,9 @@ from contextlib import closing
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
+sys.path.append(str(ROOT / "book" / "_ext"))
+from repository import branch, repository_url  # noqa: E402  (it stands with the site's extensions)
+
 BUILD = ROOT / "_build"
 SITE = BUILD / "html"
 INDEX = SITE / "index.html"
@@ -28,7 +31,8 @@ SITE_INPUTS = (*EXECUTION_INPUTS, "book", "_config.yml", "_toc.yml", "tools/buil
 
 
 def main() -> None:
-    site_state, execution_state = fingerprint(SITE_INPUTS), fingerprint(EXECUTION_INPUTS)
+    site_state = f"{fingerprint(SITE_INPUTS)} {addresses()}"
+    execution_state = fingerprint(EXECUTION_INPUTS)
     site_stamp, execution_stamp = BUILD / "site-inputs", BUILD / "execution-inputs"
     if INDEX.exists() and read(site_stamp) == f"{site_state} {files_in_site()}":
         print("Nothing changed since the last build.")
@@ -71,6 +75,11 @@ def cache_is_sound() -> bool:
 def files_in_site() -> int:
     """How many files the site has: one that lost some is built anew."""
     return sum(path.is_file() for path in SITE.rglob("*"))
+
+
+def addresses() -> str:
+    """Where the buttons and the canonical links lead: a checkout may get another remote."""
+    return f"{repository_url()} {branch()} {os.environ.get('BOOK_URL', '')}"
 
 
 def fingerprint(inputs: Iterable[str]) -> str:

@@ -10,13 +10,13 @@ from collections.abc import Sequence
 from typing import Any
 
 from docutils import nodes
-from myst_nb.sphinx_ import NbMetadataCollector
 from sphinx.addnodes import pending_xref
 from sphinx.application import Sphinx
 from sphinx.transforms import SphinxTransform
 from sphinx.util import logging
 
 from ledger import reference_to_row
+from status import run_times
 
 logger = logging.getLogger(__name__)
 
@@ -75,11 +75,7 @@ def report_run_times(app: Sphinx, exception: Exception | None) -> None:
     """Say how long each notebook ran."""
     if exception is not None or app.env is None:
         return
-    times = {}
-    for name in sorted(app.env.found_docs):
-        data = NbMetadataCollector.get_doc_data(app.env)[name].get("exec_data")
-        if data and data.get("runtime") is not None:
-            times[name] = data["runtime"]
+    times = run_times(app.env)
     if times:
         logger.info("Run time of each notebook:")
         for name, seconds in times.items():
