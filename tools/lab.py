@@ -165,13 +165,16 @@ class Lab:
         self._log.seek(0)
         sys.exit(f"JupyterLab did not start:\n{self._log.read()}")
 
-    def visit(self, path: str) -> Seen:
-        """Open a notebook, look at it, run all its cells and move its sliders."""
+    def visit(self, path: str, patience: int = PATIENCE) -> Seen:
+        """Open a notebook, look at it, run all its cells and move its sliders.
+
+        ``patience`` is how many seconds a cell may take to be drawn.
+        """
         started, seen = time.perf_counter(), Seen(path)
         try:
             with self._page(f"lab/tree/{path}") as page:
                 page.wait_for_function(IS_READY)
-                drawn = page.evaluate(DRAWN, PATIENCE)
+                drawn = page.evaluate(DRAWN, patience)
                 seen.boxes = drawn["boxes"]
                 seen.complaints += drawn["complaints"]
                 page.evaluate(RUN_ALL, PATIENCE)

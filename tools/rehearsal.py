@@ -49,8 +49,11 @@ def main() -> None:
 
 def look_at(lab: Lab, path: str) -> Seen:
     """A visit to a notebook, or two: at times JupyterLab itself loses a drawing."""
-    seen = lab.visit(path)
-    return lab.visit(path) if seen.complaints else seen
+    seen = lab.visit(path, patience=30)
+    if not seen.complaints:
+        return seen
+    print("  looked at again:", *seen.complaints, sep="\n          ", flush=True)
+    return lab.visit(path)
 
 
 def report(seen: Seen) -> bool:
