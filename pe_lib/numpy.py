@@ -188,8 +188,8 @@ def sinusoidal_table(
     clocks = check_clocks(d_model, base, spacing)
     check_layout(layout)
     table = np.empty((seq_len, clocks.d_model), _as_float_dtype(dtype))
-    for row in range(0, seq_len, BLOCK * BLOCK):
-        _fill(table[row : row + BLOCK * BLOCK], start + row, clocks, layout)
+    for rows, ahead in _parts(table, start, clocks):
+        _fill_blocks(rows, ahead, clocks, layout)
     return table
 
 
@@ -317,9 +317,7 @@ def rotate(
     offset = _as_positions("offset", offset)
     check_broadcast("offset", offset.shape, x.shape[:-1], "x.shape[:-1]")
 
-    turned = np.empty((*offset.shape, x.shape[-1] // 2), np.result_type(x, np.complex64))
-    for chunk, values in _turns(offset, clocks):
-        turned.reshape(offset.size, -1)[chunk] = values
+    turned = _turn_all(offset, clocks, np.result_type(x, np.complex64))
     rotated = np.empty(x.shape, x.dtype)
     if layout == "interleaved" and x.dtype != np.float16:
         _multiply(_as_complex(x), turned, _as_complex(rotated))
@@ -439,20 +437,37 @@ def _turns(positions: NDArray[np.float64], clocks: Clocks) -> Iterator[tuple[sli
         yield chunk, _turn(flat[chunk], clocks)
 
 
+def _turn_all(positions: NDArray[np.float64], clocks: Clocks, dtype: DTypeLike) -> ComplexArray:
+    """`_turn` of the positions, in a complex dtype."""
+    turned = np.empty((*positions.shape, clocks.d_model // 2), dtype)
+    rows = turned.reshape(positions.size, clocks.d_model // 2)
+    for chunk, values in _turns(positions, clocks):
+        rows[chunk] = values
+    return turned
+
+
 @lru_cache(maxsize=8)
 def _powers(step: int, clocks: Clocks) -> ComplexArray:
     """T(0), T(step), …, T(63·step)."""
-    powers = np.empty((BLOCK, clocks.d_model // 2), np.complex128)
-    for chunk, turned in _turns(step * np.arange(float(BLOCK)), clocks):
-        powers[chunk] = turned
-    return powers
+    return _turn_all(step * np.arange(float(BLOCK)), clocks, np.complex128)
 
 
-def _fill(rows: FloatArray, start: int, clocks: Clocks, layout: Layout) -> None:
-    """Up to 64² rows of a table: PE(start + 64a + b) = PE(start)·T(64a)·T(b)."""
-    ahead = ENCODING_OF_0 * _turn(np.array([float(start)]), clocks)
-    if len(rows) > BLOCK:
-        ahead = ahead * _powers(BLOCK, clocks)[: -(-len(rows) // BLOCK)]
+def _parts(
+    table: FloatArray, start: int, clocks: Clocks, parts: int = 1
+) -> Iterator[tuple[FloatArray, ComplexArray]]:
+    """64² rows of a table at a time, in so many parts, with PE(origin)·T(64a) for their blocks."""
+    for row in range(0, len(table), BLOCK * BLOCK):
+        rows = table[row : row + BLOCK * BLOCK]
+        ahead = ENCODING_OF_0 * _turn(np.array([float(start + row)]), clocks)
+        if len(rows) > BLOCK:
+            ahead = ahead * _powers(BLOCK, clocks)[: -(-len(rows) // BLOCK)]
+        size = -(-len(ahead) // parts)
+        for a in range(0, len(ahead), size):
+            yield rows[a * BLOCK : (a + size) * BLOCK], ahead[a : a + size]
+
+
+def _fill_blocks(rows: FloatArray, ahead: ComplexArray, clocks: Clocks, layout: Layout) -> None:
+    """A block of 64 rows, ahead[a]·T(0) … ahead[a]·T(63), for each a; the last may be shorter."""
     near = _powers(1, clocks)
     whole, left = divmod(len(rows), BLOCK)
     blocks = rows[: whole * BLOCK].reshape(whole, BLOCK, clocks.d_model)

@@ -8,19 +8,24 @@ nothing (Python numbers, NumPy arrays, CPU tensors outside a compiled graph); on
 in a compiled graph, a position that is not finite gives NaN without a synchronisation.
 
 The angles are float64 arithmetic on the device itself, and every product in them that matters is
-exact, so a compiler that fuses a product with a sum changes nothing. A device without float64 (MPS)
-gets its result from the CPU, by a copy, within the same bound.
+exact, so a compiler that fuses a product with a sum changes nothing. On the CPU, outside graphs and
+derivatives, `pe_lib.numpy` does the work, a long table in as many threads as PyTorch takes. A
+device without float64 (MPS) gets its result from the CPU, by a copy, within the same bound.
 """
 
 import math
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import NamedTuple, Self, SupportsFloat, SupportsIndex
 
 import numpy as np
 import torch
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 from torch import Tensor, nn
+from torch.autograd.forward_ad import unpack_dual
 from torch.fx.experimental.symbolic_shapes import guard_scalar
+from torch.utils._python_dispatch import is_in_torch_dispatch_mode
 
 from pe_lib import _exact
 from pe_lib import numpy as reference
@@ -38,6 +43,7 @@ from pe_lib._checks import (
     check_same_rows,
     check_start,
 )
+from pe_lib.numpy import FloatArray
 
 __all__ = [
     "AttentionTerms",
@@ -55,8 +61,10 @@ __all__ = [
 Device = torch.device | str | int | None
 HALF_DTYPES = (torch.float16, torch.bfloat16)
 FLOAT_DTYPES = (*HALF_DTYPES, torch.float32, torch.float64)
+COMPLEX = {torch.float32: np.complex64, torch.float64: np.complex128}
 DEVICES_WITHOUT_FLOAT64 = ("mps",)
 BLOCK = reference.BLOCK
+ENTRIES_WORTH_A_THREAD = 2**19  # to start one costs about as much as 2¹⁷ entries
 
 
 class AttentionTerms(NamedTuple):
@@ -222,7 +230,10 @@ def rotate(
     offset = _as_positions("offset", offset, x.device if _is_on_host(offset) else None)
     _check_same_device("offset", offset, "x", x)
     check_broadcast("offset", tuple(offset.shape), tuple(x.shape[:-1]), "x.shape[:-1]")
-    cos, sin = _cos_sin(offset, clocks, torch.promote_types(x.dtype, torch.float32))
+    working = torch.promote_types(x.dtype, torch.float32)
+    if layout == "interleaved" and (values := _values(offset)) is not None:
+        return _multiply(x, torch.from_numpy(reference._turn_all(values, clocks, COMPLEX[working])))
+    sin, cos = _encode(offset, clocks, "split", working).chunk(2, dim=-1)
     return _rotate(x, cos, sin, layout)
 
 
@@ -242,7 +253,8 @@ def similarity(
     tensor([1.0000, 0.7677], dtype=torch.float64)
     """
     clocks = _clocks(d_model, base, spacing)
-    cos, _ = _cos_sin(_as_positions("offset", offset, device), clocks, torch.float64)
+    offset = _as_positions("offset", offset, device)
+    _, cos = _encode(offset, clocks, "split", torch.float64).chunk(2, dim=-1)
     return cos.mean(dim=-1)
 
 
@@ -448,10 +460,10 @@ class RotaryPositionalEncoding(nn.Module):
                 dtype=working,
                 device=x.device,
             )
-            sin, cos = table.chunk(2, dim=-1)
         else:
             positions = _as_row_positions(positions, offset, x)
-            cos, sin = _cos_sin(positions, _clocks(*self.clocks), working)
+            table = _encode(positions, _clocks(*self.clocks), "split", working)
+        sin, cos = table.chunk(2, dim=-1)
         return _rotate(x, cos, -sin, self.layout)
 
     def extra_repr(self) -> str:
@@ -493,8 +505,22 @@ def _fraction(turns: Tensor) -> Tensor:
 
 
 def _encode(positions: Tensor, clocks: Clocks, layout: Layout, dtype: torch.dtype) -> Tensor:
+    if (values := _values(positions)) is not None:
+        return _encode_on_host(values, clocks, layout, dtype)
     cos, sin = _cos_sin(positions, clocks, dtype)
     return _join(sin, cos, layout)
+
+
+def _encode_on_host(
+    values: NDArray[np.float64], clocks: Clocks, layout: Layout, dtype: torch.dtype
+) -> Tensor:
+    d_model, base, spacing = clocks
+    encode = partial(
+        reference.sinusoidal_encoding, d_model=d_model, base=base, spacing=spacing, layout=layout
+    )
+    flat = values.reshape(-1)
+    rows = _by_numpy(lambda rows, name: encode(flat[rows], dtype=name), flat.size, clocks, dtype)
+    return rows.view(*values.shape, d_model)
 
 
 def _rotate(x: Tensor, cos: Tensor, sin: Tensor, layout: Layout) -> Tensor:
@@ -503,15 +529,19 @@ def _rotate(x: Tensor, cos: Tensor, sin: Tensor, layout: Layout) -> Tensor:
     if torch.compiler.is_compiling():
         s, c = (x[..., 0::2], x[..., 1::2]) if layout == "interleaved" else x.chunk(2, dim=-1)
         return _join(s * cos + c * sin, c * cos - s * sin, layout).to(x.dtype)
-    working = x.to(cos.dtype)
-    if layout == "interleaved":  # one complex product
-        turned = _as_complex(working.contiguous()) * torch.complex(cos, -sin)
-        return torch.view_as_real(turned).flatten(-2).to(x.dtype)
-    half = x.shape[-1] // 2
+    if layout == "interleaved":
+        return _multiply(x, torch.complex(cos, -sin))
+    working, half = x.to(cos.dtype), x.shape[-1] // 2
     turned = working * torch.cat((cos, cos), dim=-1)
     turned.narrow(-1, 0, half).addcmul_(working.narrow(-1, half, half), sin)
     turned.narrow(-1, half, half).addcmul_(working.narrow(-1, 0, half), sin, value=-1)
     return turned.to(x.dtype)
+
+
+def _multiply(x: Tensor, turned: Tensor) -> Tensor:
+    """Each pair, as the complex number s + ic, times cos − i sin: one pass over memory."""
+    pairs = _as_complex(x.to(torch.promote_types(x.dtype, torch.float32)).contiguous())
+    return torch.view_as_real(pairs * turned).flatten(-2).to(x.dtype)
 
 
 def _as_complex(x: Tensor) -> Tensor:
@@ -526,32 +556,47 @@ def _join(sines: Tensor, cosines: Tensor, layout: Layout) -> Tensor:
     return torch.stack((sines, cosines), dim=-1).flatten(-2)
 
 
+def _by_numpy(
+    make: Callable[[slice, str], FloatArray], seq_len: int, clocks: Clocks, dtype: torch.dtype
+) -> Tensor:
+    """Rows that ``make(rows, dtype)`` computes, without a copy. bfloat16, which NumPy lacks, is
+    rounded from its float64, 64 rows at a time."""
+    if dtype != torch.bfloat16:
+        return torch.from_numpy(make(slice(0, seq_len), str(dtype).removeprefix("torch.")))
+    result = torch.empty(seq_len, clocks.d_model, dtype=dtype, device="cpu")
+    for first in range(0, seq_len, BLOCK):
+        rows = slice(first, min(first + BLOCK, seq_len))
+        result[rows] = _round(torch.from_numpy(make(rows, "float64")), dtype)
+    return result
+
+
 def _table_on_host(
     seq_len: int, start: int, clocks: Clocks, layout: Layout, dtype: torch.dtype
 ) -> Tensor:
-    """NumPy's table, without a copy; bfloat16, which NumPy lacks, from its float64."""
+    def make(rows: slice, name: str) -> FloatArray:
+        table = np.empty((rows.stop - rows.start, clocks.d_model), name)
+        _fill_in_threads(table, start + rows.start, clocks, layout)
+        return table
 
-    def table(first: int, rows: int, numpy_dtype: str) -> Tensor:
-        d_model, base, spacing = clocks
-        return torch.from_numpy(
-            reference.sinusoidal_table(
-                rows,
-                d_model,
-                start=first,
-                base=base,
-                spacing=spacing,
-                layout=layout,
-                dtype=numpy_dtype,
-            )
-        )
+    return _by_numpy(make, seq_len, clocks, dtype)
 
-    if dtype != torch.bfloat16:
-        return table(start, seq_len, str(dtype).removeprefix("torch."))
-    result = torch.empty(seq_len, clocks.d_model, dtype=dtype, device="cpu")
-    for row in range(0, seq_len, BLOCK):
-        rows = min(BLOCK, seq_len - row)
-        result[row : row + rows] = _round(table(start + row, rows, "float64"), dtype)
-    return result
+
+def _fill_in_threads(table: FloatArray, start: int, clocks: Clocks, layout: Layout) -> None:
+    """NumPy's table, in as many threads as PyTorch takes: NumPy multiplies without a lock."""
+    threads = max(1, min(torch.get_num_threads(), table.size // ENTRIES_WORTH_A_THREAD))
+    parts = list(reference._parts(table, start, clocks, threads))
+
+    def fill(which: int) -> None:
+        for rows, ahead in parts[which::threads]:
+            reference._fill_blocks(rows, ahead, clocks, layout)
+
+    if threads == 1:
+        return fill(0)
+    with ThreadPoolExecutor(threads - 1) as pool:
+        others = [pool.submit(fill, which) for which in range(1, threads)]
+        fill(0)
+    for other in others:
+        other.result()
 
 
 def _table_on_device(
@@ -700,6 +745,23 @@ def _looks_finite(values: Tensor) -> bool:
         return bool(torch.isfinite(values).all())
     except RuntimeError:  # there are no values under vmap, nor in a stand-in for a tensor
         return True
+
+
+def _values(positions: Tensor) -> NDArray[np.float64] | None:
+    """What lies on the CPU, for NumPy; None where PyTorch must see what is done with it: in a graph
+    that is being made, for a derivative, under vmap, for a stand-in."""
+    if (
+        positions.device.type != "cpu"
+        or torch.compiler.is_compiling()
+        or torch.jit.is_tracing()  # type: ignore[attr-defined, no-untyped-call]
+        or is_in_torch_dispatch_mode()
+        or unpack_dual(positions).tangent is not None
+    ):
+        return None
+    try:
+        return positions.to(torch.float64).numpy()
+    except RuntimeError:
+        return None
 
 
 def _as_row_positions(positions: Tensor, offset: SupportsIndex, x: Tensor) -> Tensor:

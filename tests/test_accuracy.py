@@ -6,7 +6,7 @@ import mpmath
 import numpy as np
 import pytest
 import torch
-from backends import NUMPY, TORCH, Backend, both
+from backends import DEVICE, NUMPY, TORCH, Backend, every, on_device
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from oracle import (
@@ -76,7 +76,7 @@ def test_table_keeps_its_bound_in_windows_over_the_whole_range(clocks: Clocks, s
         assert largest_excess(entries(single[row], pairs), exact, ulps=0.5)[0] <= BOUND
 
 
-@both
+@every
 @settings(max_examples=60, deadline=None)
 @given(x=st.integers(-LIMIT, LIMIT), which=st.sampled_from(CLOCKS), seed=st.integers(0, 99))
 def test_encoding_of_an_integer_is_within_the_bound(
@@ -89,7 +89,7 @@ def test_encoding_of_an_integer_is_within_the_bound(
         assert largest_excess(entries(backend.numpy(row)[0], pairs), exact, ulps)[0] <= BOUND
 
 
-@both
+@every
 @settings(max_examples=60, deadline=None)
 @given(x=st.floats(-LIMIT, LIMIT), which=st.sampled_from(CLOCKS), seed=st.integers(0, 99))
 def test_encoding_of_a_float_is_within_the_bound(
@@ -101,7 +101,7 @@ def test_encoding_of_a_float_is_within_the_bound(
     assert largest_excess(entries(backend.numpy(row)[0], pairs), exact, ulps=0)[0] <= BOUND
 
 
-@both
+@every
 @pytest.mark.parametrize("i", [0, 1, 25, 98, 189, 255])
 def test_bound_holds_where_sine_or_cosine_nearly_vanishes(backend: Backend, i: int) -> None:
     clocks = CLOCKS[0]
@@ -142,7 +142,7 @@ def test_widest_encoding_is_within_the_bound() -> None:
 def test_beyond_the_range_the_error_grows_as_stated() -> None:
     clocks, pairs = CLOCKS[0], [0, 1, 40, 255]
     for x in (2**33 + 1, 2**45 + 12_345, 2**53 - 1, -(2**50) + 3):
-        for backend in (NUMPY, TORCH):
+        for backend in (NUMPY, TORCH, DEVICE):
             row = backend.pe.sinusoidal_encoding([x], 512, dtype=backend.dtype("float64"))
             excess, _ = largest_excess(
                 entries(backend.numpy(row)[0], pairs), exact_row(clocks, x, pairs), ulps=0
@@ -150,7 +150,7 @@ def test_beyond_the_range_the_error_grows_as_stated() -> None:
             assert excess <= BOUND + abs(x) * 2.0**-52
 
 
-@both
+@every
 def test_positions_without_any_accuracy_still_lie_on_the_circle(backend: Backend) -> None:
     huge = np.array([2.0**60, -1e18, 1e100, -1e300, np.finfo(np.float64).max])
     rows = backend.numpy(backend.pe.sinusoidal_encoding(huge, 8, dtype=backend.dtype("float64")))
@@ -191,7 +191,7 @@ def test_frequencies_are_correctly_rounded_and_their_parts_exact(clocks: Clocks)
             assert abs(parts - exact / (2 * mpmath.pi)) <= 2.0**-98
 
 
-@both
+@every
 @settings(max_examples=30, deadline=None)
 @given(offset=st.one_of(st.integers(-LIMIT, LIMIT), st.floats(-LIMIT, LIMIT)))
 def test_rotation_matrix_is_within_the_bound(backend: Backend, offset: float) -> None:
@@ -204,7 +204,7 @@ def test_rotation_matrix_is_within_the_bound(backend: Backend, offset: float) ->
     assert np.array_equal(matrix.diagonal(1)[0::2], -sines)
 
 
-@both
+@every
 @pytest.mark.parametrize(("dtype", "bound"), [("float32", 3 * 2.0**-24), ("float64", 5 * 2.0**-53)])
 def test_rotate_is_within_its_bound(backend: Backend, dtype: str, bound: float) -> None:
     rng = np.random.default_rng(5)
@@ -279,7 +279,8 @@ def test_the_device_path_builds_the_same_table(
     """What a GPU runs, run here: same blocks, same products."""
     clocks = Clocks(16, 10_000.0, "paper")
     start = LIMIT - 9000
-    built = _table_on_device(seq_len, start, clocks, layout, dtype, torch.device("cpu"))
+    build = on_device(_table_on_device)
+    built = build(seq_len, start, clocks, layout, dtype, torch.device("cpu"))
     ours = TORCH.pe.sinusoidal_table(seq_len, 16, start=start, layout=layout, dtype=dtype)
     assert built.shape == ours.shape
     assert built.dtype == ours.dtype

@@ -3,10 +3,8 @@
 import tracemalloc
 from typing import Any
 
-import numpy as np
 import pytest
-
-from pe_lib.numpy import sinusoidal_encoding, sinusoidal_table
+from backends import Backend, both
 
 
 def peak(build: Any) -> tuple[int, int]:
@@ -19,14 +17,18 @@ def peak(build: Any) -> tuple[int, int]:
     return result.nbytes, most - result.nbytes
 
 
+@both
 @pytest.mark.parametrize("layout", ["interleaved", "split"])
 @pytest.mark.parametrize(("seq_len", "d_model"), [(4096, 1024), (32768, 1024), (1024, 4096)])
-def test_temporaries_are_a_few_per_cent(seq_len: int, d_model: int, layout: Any) -> None:
-    result, beside = peak(lambda: sinusoidal_table(seq_len, d_model, layout=layout))
+def test_temporaries_are_a_few_per_cent(
+    backend: Backend, seq_len: int, d_model: int, layout: Any
+) -> None:
+    result, beside = peak(lambda: backend.pe.sinusoidal_table(seq_len, d_model, layout=layout))
     assert beside <= 0.05 * result
 
 
-def test_encoding_of_given_positions_works_in_chunks() -> None:
-    positions = np.arange(4096)
-    result, beside = peak(lambda: sinusoidal_encoding(positions, 1024))
+@both
+def test_encoding_of_given_positions_works_in_chunks(backend: Backend) -> None:
+    positions = backend.array(range(4096), "float64")
+    result, beside = peak(lambda: backend.pe.sinusoidal_encoding(positions, 1024))
     assert beside <= 0.05 * result

@@ -1,10 +1,10 @@
-"""What the mathematics says of the encoding, on both implementations."""
+"""What the mathematics says of the encoding, on every implementation."""
 
 from typing import Any
 
 import numpy as np
 import pytest
-from backends import NUMPY, TORCH, Backend, both
+from backends import NUMPY, TORCH, Backend, every
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -29,7 +29,7 @@ def matrix(backend: Backend, offset: float, d_model: int, **options: Any) -> np.
     return backend.numpy(backend.pe.rotation_matrix(offset, d_model, **options))
 
 
-@both
+@every
 @quick
 @given(x=integers, shift=shifts, d_model=widths, options=options, layout=layouts)
 def test_a_shift_is_a_rotation(
@@ -44,7 +44,7 @@ def test_a_shift_is_a_rotation(
     np.testing.assert_allclose(turned, shifted, atol=ATOL)
 
 
-@both
+@every
 @quick
 @given(a=shifts, b=shifts, d_model=widths, options=options, layout=layouts)
 def test_rotations_are_a_group(
@@ -60,7 +60,7 @@ def test_rotations_are_a_group(
     assert np.array_equal(matrix(backend, 0, d_model, **options), np.eye(d_model))
 
 
-@both
+@every
 @quick
 @given(shift=shifts, d_model=widths, layout=layouts, seed=st.integers(0, 999))
 def test_rotate_is_the_dense_product(
@@ -74,7 +74,7 @@ def test_rotate_is_the_dense_product(
     np.testing.assert_allclose(np.linalg.norm(turned, axis=-1), norms, rtol=1e-14)
 
 
-@both
+@every
 @pytest.mark.parametrize("layout", ["interleaved", "split"])
 @pytest.mark.parametrize("shape", [(), (1,), (3,), (2, 1), (2, 3), (5, 2, 3)])
 def test_rotate_broadcasts_its_offset(
@@ -90,7 +90,7 @@ def test_rotate_broadcasts_its_offset(
         np.testing.assert_allclose(turned[index], x[index] @ t, atol=1e-13)
 
 
-@both
+@every
 @quick
 @given(x=integers, y=integers, d_model=widths, options=options)
 def test_inner_product_depends_on_the_distance_alone(
@@ -105,7 +105,7 @@ def test_inner_product_depends_on_the_distance_alone(
     assert float(backend.pe.similarity(0, d_model, **options)) == 1
 
 
-@both
+@every
 @quick
 @given(
     short=st.integers(0, 300),
@@ -124,7 +124,7 @@ def test_a_longer_table_starts_with_the_shorter(
     )
 
 
-@both
+@every
 @quick
 @given(seq_len=st.integers(0, 200), start=integers, d_model=widths, options=options, layout=layouts)
 def test_a_table_is_the_encoding_of_its_positions(
@@ -137,7 +137,7 @@ def test_a_table_is_the_encoding_of_its_positions(
     np.testing.assert_allclose(table, encode(backend, positions, d_model, **options), atol=2.0**-49)
 
 
-@both
+@every
 @quick
 @given(x=shifts, d_model=widths, options=options)
 def test_layouts_are_one_permutation_apart(
@@ -179,7 +179,7 @@ def test_implementations_agree(
     np.testing.assert_allclose(rows, torch_rows, rtol=0, atol=atol)
 
 
-@both
+@every
 def test_frequencies_fall_from_1_as_each_spacing_says(backend: Backend) -> None:
     paper = backend.numpy(backend.pe.frequencies(512))
     assert paper.dtype == np.float64
@@ -193,7 +193,7 @@ def test_frequencies_fall_from_1_as_each_spacing_says(backend: Backend) -> None:
     assert backend.numpy(backend.pe.frequencies(6, base=1)).tolist() == [1, 1, 1]
 
 
-@both
+@every
 def test_definition(backend: Backend) -> None:
     """Equation of section 3.5, entry by entry."""
     table = backend.numpy(backend.pe.sinusoidal_table(50, 16, dtype=backend.dtype("float64")))
@@ -204,7 +204,7 @@ def test_definition(backend: Backend) -> None:
             assert table[x, 2 * i + 1] == pytest.approx(np.cos(angle), abs=1e-14)
 
 
-@both
+@every
 def test_defaults_and_new_arrays(backend: Backend) -> None:
     pe = backend.pe
     assert str(pe.sinusoidal_table(3, 4).dtype).endswith("float32")
@@ -217,14 +217,14 @@ def test_defaults_and_new_arrays(backend: Backend) -> None:
         assert not (backend.numpy(make(4)) == 7).any()
 
 
-@both
+@every
 @pytest.mark.parametrize("dtype", ["int8", "int16", "int32", "int64", "uint8", "uint16", "uint64"])
 def test_integer_positions_of_any_dtype(backend: Backend, dtype: str) -> None:
     positions = backend.array([[0, 1], [2, 100]], dtype)
     assert np.array_equal(encode(backend, positions, 8), encode(backend, [[0, 1], [2, 100]], 8))
 
 
-@both
+@every
 @pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
 def test_float_positions_of_any_dtype(backend: Backend, dtype: str) -> None:
     values = np.array([0.1, -2.5, 1000.25], dtype)
@@ -233,7 +233,7 @@ def test_float_positions_of_any_dtype(backend: Backend, dtype: str) -> None:
     )
 
 
-@both
+@every
 @pytest.mark.parametrize("shape", [(), (0,), (1,), (3, 0, 2), (2, 3, 4)])
 def test_positions_of_any_shape(backend: Backend, shape: tuple[int, ...]) -> None:
     positions = np.arange(int(np.prod(shape))).reshape(shape)
@@ -242,7 +242,7 @@ def test_positions_of_any_shape(backend: Backend, shape: tuple[int, ...]) -> Non
     assert encode(backend, [], 6).shape == (0, 6)
 
 
-@both
+@every
 @pytest.mark.parametrize("layout", ["interleaved", "split"])
 @pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
 def test_rotate_takes_any_array(backend: Backend, layout: str, dtype: str) -> None:
@@ -265,7 +265,7 @@ def test_rotate_takes_any_array(backend: Backend, layout: str, dtype: str) -> No
         assert np.array_equal(backend.numpy(view), before), name
 
 
-@both
+@every
 def test_attention_terms_add_up_to_the_score(backend: Backend) -> None:
     rng = np.random.default_rng(6)
     shapes = [(2, 3, 8), (2, 4, 8), (3, 8), (4, 8), (8, 5), (8, 5)]
@@ -285,7 +285,7 @@ def test_attention_terms_add_up_to_the_score(backend: Backend) -> None:
     np.testing.assert_allclose(arrays[2], (e @ w_q) @ (y @ w_k).swapaxes(-1, -2), atol=1e-12)
 
 
-@both
+@every
 def test_position_position_term_is_the_kernel(backend: Backend) -> None:
     """With W_qW_kᵀ = I the last term is K(x − y), by the theorem."""
     e = backend.pe.sinusoidal_table(6, 8, dtype=backend.dtype("float64"))

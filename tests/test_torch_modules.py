@@ -3,12 +3,16 @@
 import copy
 import io
 import pickle
+import warnings
 from typing import Any
 
 import pytest
 import torch
 from torch import Tensor, nn
+from torch.autograd.forward_ad import dual_level, make_dual, unpack_dual
+from torch.fx.experimental.proxy_tensor import make_fx
 
+import pe_lib.numpy
 from pe_lib.torch import (
     RotaryPositionalEncoding,
     SinusoidalPositionalEncoding,
@@ -270,6 +274,42 @@ def test_vmap_and_functional_gradients() -> None:
         torch.tensor(2.0, dtype=torch.float64)
     )
     assert slope == pytest.approx(torch.cos(torch.tensor(2.0, dtype=torch.float64)).item())
+
+
+def test_nothing_is_hidden_from_a_derivative_or_a_tracer() -> None:
+    """On the CPU NumPy does the arithmetic, but not where PyTorch has to see it done."""
+
+    def encode(p: Tensor) -> Tensor:
+        return sinusoidal_encoding(p, 8, dtype=torch.float64)
+
+    few, others = torch.tensor([0.5, 3.0]).double(), torch.tensor([7.0, 1.25]).double()
+    slopes = torch.func.vmap(torch.func.jacrev(encode))(few)
+    with dual_level():
+        tangent = unpack_dual(encode(make_dual(few, torch.ones_like(few)))).tangent
+    assert torch.allclose(tangent, slopes)
+    for positions, later in ((few, others), (torch.arange(2), torch.tensor([9, 70_000]))):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # the tracer's, of values that were looked at
+            traced = torch.jit.trace(encode, (positions,))
+        assert torch.allclose(traced(later), encode(later), rtol=0, atol=1e-15)
+        assert torch.allclose(make_fx(encode)(positions)(later), encode(later), rtol=0, atol=1e-15)
+        assert torch.allclose(torch.func.vmap(encode)(later), encode(later), rtol=0, atol=1e-15)
+    few.requires_grad_()
+    with torch.no_grad():
+        assert not encode(few).requires_grad
+    assert encode(few).requires_grad
+
+
+@pytest.mark.parametrize("seq_len", [1, 64 * 40, 64 * 129 + 5])
+def test_threads_share_a_table_without_changing_a_bit(seq_len: int) -> None:
+    expected = torch.from_numpy(pe_lib.numpy.sinusoidal_table(seq_len, 512, start=123_456))
+    before = torch.get_num_threads()
+    try:
+        for threads in (1, 2, 3, 7):
+            torch.set_num_threads(threads)
+            assert torch.equal(sinusoidal_table(seq_len, 512, start=123_456), expected)
+    finally:
+        torch.set_num_threads(before)
 
 
 def test_a_device_without_float64_gets_the_same_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
