@@ -54,6 +54,7 @@ fit. Nothing is written into what you pass, and nothing returned is a view of a 
 """
 
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
 from typing import NamedTuple, SupportsFloat, SupportsIndex
 
@@ -92,6 +93,7 @@ ComplexArray = NDArray[np.complex128]
 
 ENCODING_OF_0 = 1j  # the pair [sin 0, cos 0]
 BLOCK = 64  # rows that share one product with PE(start)·T(64a)
+WORTH_A_THREAD = 2**19  # entries; to start a thread takes about as long as a fifth of them
 CHUNK = 2**12  # pairs computed at a time, so that what is temporary stays in the cache
 
 
@@ -154,6 +156,7 @@ def sinusoidal_table(
     spacing: Spacing = "paper",
     layout: Layout = "interleaved",
     dtype: DTypeLike = np.float32,
+    workers: SupportsIndex = 1,
 ) -> FloatArray:
     """Encodings of the contiguous positions start … start + seq_len − 1.
 
@@ -170,6 +173,8 @@ def sinusoidal_table(
         followed by all the cosines.
     dtype
         float16, float32 or float64, each rounded once.
+    workers
+        Threads that share a long table, at least 1. They change no bit of it.
 
     Returns
     -------
@@ -187,9 +192,9 @@ def sinusoidal_table(
     seq_len, start = check_integer("seq_len", seq_len, at_least=0), check_start(start)
     clocks = check_clocks(d_model, base, spacing)
     check_layout(layout)
+    workers = check_integer("workers", workers, at_least=1)
     table = np.empty((seq_len, clocks.d_model), _as_float_dtype(dtype))
-    for rows, ahead in _parts(table, start, clocks):
-        _fill_blocks(rows, ahead, clocks, layout)
+    _fill(table, start, clocks, layout, max(1, min(workers, table.size // WORTH_A_THREAD)))
     return table
 
 
@@ -452,16 +457,34 @@ def _powers(step: int, clocks: Clocks) -> ComplexArray:
     return _turn_all(step * np.arange(float(BLOCK)), clocks, np.complex128)
 
 
+def _fill(table: FloatArray, start: int, clocks: Clocks, layout: Layout, workers: int) -> None:
+    """Every worker takes its part of each 64² rows; one of them is the caller's thread."""
+    parts = list(_parts(table, start, clocks, workers))
+
+    def work(first: int) -> None:
+        for rows, ahead in parts[first::workers]:
+            _fill_blocks(rows, ahead, clocks, layout)
+
+    if workers == 1:
+        return work(0)
+    with ThreadPoolExecutor(workers - 1) as pool:  # NumPy multiplies without Python's lock
+        others = [pool.submit(work, first) for first in range(1, workers)]
+        work(0)
+    for other in others:
+        other.result()
+
+
 def _parts(
-    table: FloatArray, start: int, clocks: Clocks, parts: int = 1
+    table: FloatArray, start: int, clocks: Clocks, workers: int
 ) -> Iterator[tuple[FloatArray, ComplexArray]]:
-    """64² rows of a table at a time, in so many parts, with PE(origin)·T(64a) for their blocks."""
+    """The rows of a table, 64² at a time and these in equal parts, each with the
+    PE(origin)·T(64a) of its blocks."""
     for row in range(0, len(table), BLOCK * BLOCK):
         rows = table[row : row + BLOCK * BLOCK]
         ahead = ENCODING_OF_0 * _turn(np.array([float(start + row)]), clocks)
         if len(rows) > BLOCK:
             ahead = ahead * _powers(BLOCK, clocks)[: -(-len(rows) // BLOCK)]
-        size = -(-len(ahead) // parts)
+        size = -(-len(ahead) // workers)
         for a in range(0, len(ahead), size):
             yield rows[a * BLOCK : (a + size) * BLOCK], ahead[a : a + size]
 
@@ -490,9 +513,11 @@ def _store_products(
 
 
 def _multiply(a: NDArray, b: NDArray, out: NDArray) -> None:
-    """``out[...] = a * b`` in out's dtype, 512 products at a time: they fit the L1 cache."""
-    with np.errstate():  # confines the size of the buffer to this block
-        np.setbufsize(512)
+    """``out[...] = a * b`` in out's dtype, as many products at a time as fit the L1 cache: a row if
+    it does, so that a factor which is the same for all rows need not be copied beside itself."""
+    pairs = out.shape[-1]
+    with np.errstate():  # confines the size of the buffer, a multiple of 16, to this block
+        np.setbufsize(-(-pairs // 16) * 16 if 256 <= pairs <= 768 else 640)
         np.multiply(a, b, out=out, casting="same_kind")
 
 

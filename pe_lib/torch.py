@@ -1,7 +1,7 @@
 """Sinusoidal positional encoding in PyTorch: `pe_lib.numpy` on any device, and two modules.
 
 Names, signatures, conventions, algorithm and accuracy are those of `pe_lib.numpy`, with ``device=``
-beside ``dtype=``, and bfloat16 beside float16.
+beside ``dtype=``, bfloat16 beside float16, and PyTorch's number of threads for ``workers=``.
 
 Shapes, dtypes and options are always checked. Values are checked where looking at them costs
 nothing (Python numbers, NumPy arrays, CPU tensors outside a compiled graph); on another device, and
@@ -9,13 +9,12 @@ in a compiled graph, a position that is not finite gives NaN without a synchroni
 
 The angles are float64 arithmetic on the device itself, and every product in them that matters is
 exact, so a compiler that fuses a product with a sum changes nothing. On the CPU, outside graphs and
-derivatives, `pe_lib.numpy` does the work, a long table in as many threads as PyTorch takes. A
-device without float64 (MPS) gets its result from the CPU, by a copy, within the same bound.
+derivatives, `pe_lib.numpy` does the work. A device without float64 (MPS) gets its result from the
+CPU, by a copy, within the same bound.
 """
 
 import math
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import NamedTuple, Self, SupportsFloat, SupportsIndex
 
@@ -64,7 +63,6 @@ FLOAT_DTYPES = (*HALF_DTYPES, torch.float32, torch.float64)
 COMPLEX = {torch.float32: np.complex64, torch.float64: np.complex128}
 DEVICES_WITHOUT_FLOAT64 = ("mps",)
 BLOCK = reference.BLOCK
-ENTRIES_WORTH_A_THREAD = 2**19  # to start one costs about as much as 2¹⁷ entries
 
 
 class AttentionTerms(NamedTuple):
@@ -573,30 +571,21 @@ def _by_numpy(
 def _table_on_host(
     seq_len: int, start: int, clocks: Clocks, layout: Layout, dtype: torch.dtype
 ) -> Tensor:
+    """NumPy's table, in as many threads as PyTorch takes."""
+    d_model, base, spacing = clocks
+    build = partial(
+        reference.sinusoidal_table,
+        d_model=d_model,
+        base=base,
+        spacing=spacing,
+        layout=layout,
+        workers=torch.get_num_threads(),
+    )
+
     def make(rows: slice, name: str) -> FloatArray:
-        table = np.empty((rows.stop - rows.start, clocks.d_model), name)
-        _fill_in_threads(table, start + rows.start, clocks, layout)
-        return table
+        return build(rows.stop - rows.start, start=start + rows.start, dtype=name)
 
     return _by_numpy(make, seq_len, clocks, dtype)
-
-
-def _fill_in_threads(table: FloatArray, start: int, clocks: Clocks, layout: Layout) -> None:
-    """NumPy's table, in as many threads as PyTorch takes: NumPy multiplies without a lock."""
-    threads = max(1, min(torch.get_num_threads(), table.size // ENTRIES_WORTH_A_THREAD))
-    parts = list(reference._parts(table, start, clocks, threads))
-
-    def fill(which: int) -> None:
-        for rows, ahead in parts[which::threads]:
-            reference._fill_blocks(rows, ahead, clocks, layout)
-
-    if threads == 1:
-        return fill(0)
-    with ThreadPoolExecutor(threads - 1) as pool:
-        others = [pool.submit(fill, which) for which in range(1, threads)]
-        fill(0)
-    for other in others:
-        other.result()
 
 
 def _table_on_device(

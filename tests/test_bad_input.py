@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from backends import Backend, both
+from backends import NUMPY, Backend, both
 
 import pe_lib.torch as pe_torch
 
@@ -128,6 +128,14 @@ def test_bad_input_is_refused_with_argument_value_and_rule(backend: Backend, cas
         case.call(backend)
     for part in (case.argument, case.value, case.allowed):
         assert part in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("workers", "error"), [(0, ValueError), (-2, ValueError), (2.0, TypeError)]
+)
+def test_workers_are_counted(workers: Any, error: type[Exception]) -> None:
+    with pytest.raises(error, match=f"workers must be an integer.*{workers}"):
+        NUMPY.pe.sinusoidal_table(4, 8, workers=workers)
 
 
 X = torch.zeros(2, 3, 8)

@@ -4,6 +4,7 @@ import copy
 import io
 import pickle
 import warnings
+from functools import partial
 from typing import Any
 
 import pytest
@@ -302,11 +303,13 @@ def test_nothing_is_hidden_from_a_derivative_or_a_tracer() -> None:
 
 @pytest.mark.parametrize("seq_len", [1, 64 * 40, 64 * 129 + 5])
 def test_threads_share_a_table_without_changing_a_bit(seq_len: int) -> None:
-    expected = torch.from_numpy(pe_lib.numpy.sinusoidal_table(seq_len, 512, start=123_456))
+    build = partial(pe_lib.numpy.sinusoidal_table, seq_len, 512, start=123_456)
+    expected = torch.from_numpy(build())
     before = torch.get_num_threads()
     try:
         for threads in (1, 2, 3, 7):
             torch.set_num_threads(threads)
+            assert torch.equal(torch.from_numpy(build(workers=threads)), expected)
             assert torch.equal(sinusoidal_table(seq_len, 512, start=123_456), expected)
     finally:
         torch.set_num_threads(before)
