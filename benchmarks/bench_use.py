@@ -5,11 +5,13 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from peers import tutorial_at
 from positional_encodings.torch_encodings import PositionalEncoding1D, Summer
 from rotary_embedding_torch import RotaryEmbedding
 from torch import Tensor
 from transformers import LlamaConfig
 from transformers.models.llama.modeling_llama import LlamaRotaryEmbedding, apply_rotary_pos_emb
+from x_transformers.x_transformers import ScaledSinusoidalEmbedding
 
 import pe_lib.numpy
 import pe_lib.torch
@@ -41,6 +43,27 @@ def test_rotate(benchmark: Any, name: str) -> None:
             "dense product": lambda: x @ dense,
         }[name]
     )
+
+
+@pytest.mark.parametrize(
+    "name", ["write", "pe_lib.numpy", "pe_lib.torch", "recipe: PyTorch tutorial", "x-transformers"]
+)
+def test_positions(benchmark: Any, name: str) -> None:
+    """Encodings of integers in no order, as of packed or padded sequences; float32."""
+    label(benchmark, "positions", name)
+    positions = np.random.default_rng(0).integers(0, ROWS, 2 * ROWS)
+    tensor, warm = torch.from_numpy(positions), np.ones((2 * ROWS, WIDTH), np.float32)
+    peer = ScaledSinusoidalEmbedding(WIDTH)
+    with torch.no_grad():
+        benchmark(
+            {
+                "write": lambda: warm.fill(0.5),
+                "pe_lib.numpy": lambda: pe_lib.numpy.sinusoidal_encoding(positions, WIDTH),
+                "pe_lib.torch": lambda: pe_lib.torch.sinusoidal_encoding(tensor, WIDTH),
+                "recipe: PyTorch tutorial": lambda: tutorial_at(tensor, WIDTH),
+                "x-transformers": lambda: peer(warm, pos=tensor),
+            }[name]
+        )
 
 
 def llama(q: Tensor) -> Any:

@@ -28,9 +28,13 @@ Table = Callable[[int, int, int], Any]
 
 def tutorial(start: int, seq_len: int, d_model: int) -> Tensor:
     """The PyTorch tutorial and the Annotated Transformer: exp of a logarithm, float32."""
-    position = torch.arange(start, start + seq_len).unsqueeze(1)
+    return tutorial_at(torch.arange(start, start + seq_len), d_model)
+
+
+def tutorial_at(positions: Tensor, d_model: int) -> Tensor:
+    position = positions.unsqueeze(1)
     rate = torch.exp(torch.arange(0, d_model, 2) * (-np.log(10_000.0) / d_model))
-    table = torch.zeros(seq_len, d_model)
+    table = torch.zeros(len(positions), d_model)
     table[:, 0::2] = torch.sin(position * rate)
     table[:, 1::2] = torch.cos(position * rate)
     return table

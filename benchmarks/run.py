@@ -108,6 +108,8 @@ def summary(results: dict[str, Any]) -> list[str]:
         for (kind, maker, n, d), row in place.items():
             if kind == "table":
                 unit, limit = "writing", place["limit", "write", n, d]
+            elif kind == "positions":
+                unit, limit = "writing", place[kind, "write", n, d]
             elif kind in ("rotate", "rotary", "add"):
                 unit = {"add": "one torch.add"}.get(kind, "copy")
                 if (kind, maker) == ("rotate", "pe_lib.torch"):

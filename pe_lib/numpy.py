@@ -43,8 +43,9 @@ of sine and cosine, where relative accuracy costs more than it is worth.
     the gap to 8u. ∎
 
 `sinusoidal_encoding` stores what ``_turn`` gives, within 1.05u, and takes float positions to the
-same 2⁻⁵⁰: their fractions add 1.1u. Beyond 2³² the products are no longer exact, and the error may
-grow to 2⁻⁵⁰ + abs(x)·2⁻⁵², that of an angle rounded to float64.
+same 2⁻⁵⁰: their fractions add 1.1u. Where integers lie close together it forms them as the entries
+of a table, and (4) holds. Beyond 2³² the products are no longer exact, and the error may grow to
+2⁻⁵⁰ + abs(x)·2⁻⁵², that of an angle rounded to float64.
 
 Bad input
 ---------
@@ -93,6 +94,7 @@ ComplexArray = NDArray[np.complex128]
 
 ENCODING_OF_0 = 1j  # the pair [sin 0, cos 0]
 BLOCK = 64  # rows that share one product with PE(start)·T(64a)
+SHARE = 16  # positions to an origin, on average, from which it pays to rotate them from there
 WORTH_A_THREAD = 2**19  # entries; to start a thread takes about as long as a fifth of them
 CHUNK = 2**12  # pairs computed at a time, so that what is temporary stays in the cache
 
@@ -232,8 +234,8 @@ def sinusoidal_encoding(
     check_layout(layout)
     encoding = np.empty((*positions.shape, clocks.d_model), _as_float_dtype(dtype))
     rows = encoding.reshape(positions.size, clocks.d_model)
-    for chunk, turned in _turns(positions, clocks):
-        _store(rows[chunk], ENCODING_OF_0 * turned, layout)
+    for chunk, pairs in _encode(positions.reshape(-1), clocks):
+        _store(rows[chunk], pairs, layout)
     return encoding
 
 
@@ -436,10 +438,33 @@ def _fraction(turns: NDArray[np.float64]) -> NDArray[np.float64]:
 
 def _turns(positions: NDArray[np.float64], clocks: Clocks) -> Iterator[tuple[slice, ComplexArray]]:
     """`_turn` of the positions in order, a chunk at a time."""
-    flat, size = positions.reshape(-1), max(1, 2 * CHUNK // clocks.d_model)
-    for first in range(0, flat.size, size):
-        chunk = slice(first, first + size)
+    flat = positions.reshape(-1)
+    for chunk in _chunks(flat, clocks):
         yield chunk, _turn(flat[chunk], clocks)
+
+
+def _chunks(positions: NDArray[np.float64], clocks: Clocks) -> Iterator[slice]:
+    size = max(1, 2 * CHUNK // clocks.d_model)
+    return (slice(first, first + size) for first in range(0, positions.size, size))
+
+
+def _encode(positions: NDArray[np.float64], clocks: Clocks) -> Iterator[tuple[slice, ComplexArray]]:
+    """PE(x), as sin ω_ix + i cos ω_ix, of the positions in order, a chunk at a time: where integers
+    share few origins as PE(origin)·T(64a)·T(b), the sum of the three being x."""
+    stripe = BLOCK * BLOCK
+    origins, which = np.unique(np.floor(positions / stripe), return_inverse=True)
+    steps = positions - stripe * origins[which]
+    if SHARE * origins.size > positions.size or (steps % 1).any():
+        for chunk, turned in _turns(positions, clocks):
+            yield chunk, ENCODING_OF_0 * turned
+        return
+    at_origin = ENCODING_OF_0 * _turn_all(stripe * origins, clocks, np.complex128)
+    a, b = divmod(steps.astype(np.intp), BLOCK)
+    for chunk in _chunks(positions, clocks):
+        pairs: ComplexArray = at_origin[which[chunk]]
+        pairs *= _powers(BLOCK, clocks)[a[chunk]]
+        pairs *= _powers(1, clocks)[b[chunk]]
+        yield chunk, pairs
 
 
 def _turn_all(positions: NDArray[np.float64], clocks: Clocks, dtype: DTypeLike) -> ComplexArray:
@@ -522,6 +547,9 @@ def _multiply(a: NDArray, b: NDArray, out: NDArray) -> None:
 
 
 def _store(rows: FloatArray, pairs: ComplexArray, layout: Layout) -> None:
+    if layout == "interleaved" and rows.dtype != np.float16:
+        _as_complex(rows)[...] = pairs
+        return
     sines, cosines = _halves(rows, layout)
     sines[...], cosines[...] = pairs.real, pairs.imag
 

@@ -90,6 +90,27 @@ def test_encoding_of_an_integer_is_within_the_bound(
 
 
 @every
+@SPREAD
+@pytest.mark.parametrize("start", [0, LIMIT - 200, -LIMIT, 727_927_316 - 90, -101])
+def test_integers_close_together_are_within_the_bound(
+    backend: Backend, clocks: Clocks, start: int
+) -> None:
+    """In any order, some twice: the blocks of 64 that they share are rotated once."""
+    rng = np.random.default_rng(abs(start) + clocks.d_model)
+    positions = start + rng.permutation(np.repeat(np.arange(200), 2))
+    rows = backend.numpy(
+        backend.pe.sinusoidal_encoding(
+            positions, clocks.d_model, **keywords(clocks, backend, "float64")
+        )
+    )
+    first, last, *others = positions.argmin(), positions.argmax(), *rng.integers(0, 400, 5)
+    for row in (first, last, *others):
+        pairs = some_pairs(clocks, rng)
+        exact = exact_row(clocks, int(positions[row]), pairs, by_phase=bool(row % 2))
+        assert largest_excess(entries(rows[row], pairs), exact, ulps=0)[0] <= BOUND
+
+
+@every
 @settings(max_examples=60, deadline=None)
 @given(x=st.floats(-LIMIT, LIMIT), which=st.sampled_from(CLOCKS), seed=st.integers(0, 99))
 def test_encoding_of_a_float_is_within_the_bound(
@@ -110,11 +131,13 @@ def test_bound_holds_where_sine_or_cosine_nearly_vanishes(backend: Backend, i: i
     for x in [*hard, *(-x for x in hard[-3:])]:
         exact = exact_row(clocks, x, [i], by_phase=True)
         for start in (x, max(x - 3000, -LIMIT)):  # as the first row of a table, and deep in one
-            rows = backend.pe.sinusoidal_table(
-                x - start + 1, 512, start=start, dtype=backend.dtype("float64")
-            )
-            row = backend.numpy(rows)[-1]
-            assert largest_excess(entries(row, [i]), exact, ulps=0)[0] <= BOUND
+            n, dtype = x - start + 1, backend.dtype("float64")
+            for rows in (
+                backend.pe.sinusoidal_table(n, 512, start=start, dtype=dtype),
+                backend.pe.sinusoidal_encoding(np.arange(start, x + 1)[-300:], 512, dtype=dtype),
+            ):
+                row = backend.numpy(rows)[-1]
+                assert largest_excess(entries(row, [i]), exact, ulps=0)[0] <= BOUND
 
 
 @pytest.mark.parametrize(("x", "i"), [(741_704, 189), (727_927_316, 98), (3_431_024_232, 25)])
