@@ -94,7 +94,7 @@ ComplexArray = NDArray[np.complex128]
 
 ENCODING_OF_0 = 1j  # the pair [sin 0, cos 0]
 BLOCK = 64  # rows that share one product with PE(start)·T(64a)
-SHARE = 16  # positions to an origin, on average, from which it pays to rotate them from there
+SHARE = 16  # positions to a block, on average, from which it pays to rotate them from there
 WORTH_A_THREAD = 2**19  # entries; to start a thread takes about as long as a fifth of them
 CHUNK = 2**12  # pairs computed at a time, so that what is temporary stays in the cache
 
@@ -448,22 +448,24 @@ def _chunks(positions: NDArray[np.float64], clocks: Clocks) -> Iterator[slice]:
     return (slice(first, first + size) for first in range(0, positions.size, size))
 
 
-def _encode(positions: NDArray[np.float64], clocks: Clocks) -> Iterator[tuple[slice, ComplexArray]]:
-    """PE(x), as sin ω_ix + i cos ω_ix, of the positions in order, a chunk at a time: where integers
-    share few origins as PE(origin)·T(64a)·T(b), the sum of the three being x."""
-    stripe = BLOCK * BLOCK
-    origins, which = np.unique(np.floor(positions / stripe), return_inverse=True)
-    steps = positions - stripe * origins[which]
-    if SHARE * origins.size > positions.size or (steps % 1).any():
-        for chunk, turned in _turns(positions, clocks):
+def _encode(
+    positions: NDArray[np.float64], clocks: Clocks, unit: int = 1
+) -> Iterator[tuple[slice, ComplexArray]]:
+    """PE(unit·x), as sin + i cos, of the positions x in order, a chunk at a time. Where integers
+    share few blocks of 64 it is PE(64·unit·a)·T(unit·b), and the blocks are encoded like this too.
+    """
+    blocks, which = np.unique(np.floor(positions / BLOCK), return_inverse=True)
+    if unit > BLOCK or SHARE * blocks.size > positions.size or (positions % 1).any():
+        for chunk, turned in _turns(unit * positions, clocks):
             yield chunk, ENCODING_OF_0 * turned
         return
-    at_origin = ENCODING_OF_0 * _turn_all(stripe * origins, clocks, np.complex128)
-    a, b = divmod(steps.astype(np.intp), BLOCK)
+    ahead = np.empty((blocks.size, clocks.d_model // 2), np.complex128)
+    for chunk, pairs in _encode(blocks, clocks, BLOCK * unit):
+        ahead[chunk] = pairs
     for chunk in _chunks(positions, clocks):
-        pairs: ComplexArray = at_origin[which[chunk]]
-        pairs *= _powers(BLOCK, clocks)[a[chunk]]
-        pairs *= _powers(1, clocks)[b[chunk]]
+        pairs = ahead.take(which[chunk], axis=0)
+        steps = positions[chunk] - BLOCK * blocks[which[chunk]]
+        pairs *= _powers(unit, clocks).take(steps.astype(np.intp), axis=0)
         yield chunk, pairs
 
 

@@ -91,23 +91,35 @@ def test_encoding_of_an_integer_is_within_the_bound(
 
 @every
 @SPREAD
-@pytest.mark.parametrize("start", [0, LIMIT - 200, -LIMIT, 727_927_316 - 90, -101])
+@pytest.mark.parametrize("start", [0, LIMIT - 2299, -LIMIT, 727_927_316 - 90, -1001])
 def test_integers_close_together_are_within_the_bound(
     backend: Backend, clocks: Clocks, start: int
 ) -> None:
-    """In any order, some twice: the blocks of 64 that they share are rotated once."""
+    """In any order, some twice: many share a block of 64, and many blocks one of 64²."""
     rng = np.random.default_rng(abs(start) + clocks.d_model)
-    positions = start + rng.permutation(np.repeat(np.arange(200), 2))
+    positions = start + rng.permutation(np.r_[:2300, :100])
     rows = backend.numpy(
         backend.pe.sinusoidal_encoding(
             positions, clocks.d_model, **keywords(clocks, backend, "float64")
         )
     )
-    first, last, *others = positions.argmin(), positions.argmax(), *rng.integers(0, 400, 5)
+    first, last, *others = positions.argmin(), positions.argmax(), *rng.integers(0, 2400, 5)
     for row in (first, last, *others):
         pairs = some_pairs(clocks, rng)
         exact = exact_row(clocks, int(positions[row]), pairs, by_phase=bool(row % 2))
         assert largest_excess(entries(rows[row], pairs), exact, ulps=0)[0] <= BOUND
+
+
+@every
+def test_one_fraction_among_integers_is_not_lost(backend: Backend) -> None:
+    positions = np.arange(500.0)
+    positions[77] += 0.25
+    clocks, pairs = CLOCKS[0], [0, 3, 200]
+    rows = backend.pe.sinusoidal_encoding(positions, 512, dtype=backend.dtype("float64"))
+    for row in (76, 77, 78):
+        exact = exact_row(clocks, float(positions[row]), pairs)
+        found = entries(backend.numpy(rows)[row], pairs)
+        assert largest_excess(found, exact, ulps=0)[0] <= BOUND
 
 
 @every
