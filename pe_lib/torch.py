@@ -229,10 +229,12 @@ def rotate(
     _check_same_device("offset", offset, "x", x)
     check_broadcast("offset", tuple(offset.shape), tuple(x.shape[:-1]), "x.shape[:-1]")
     working = torch.promote_types(x.dtype, torch.float32)
-    if layout == "interleaved" and (values := _values(offset)) is not None:
-        return _multiply(x, torch.from_numpy(reference._turn_all(values, clocks, COMPLEX[working])))
-    sin, cos = _encode(offset, clocks, "split", working).chunk(2, dim=-1)
-    return _rotate(x, cos, sin, layout)
+    if (values := _values(offset)) is None:
+        return _rotate(x, *_cos_sin(offset, clocks, working), layout)
+    turned = torch.from_numpy(reference._turn_all(values, clocks, COMPLEX[working]))
+    if layout == "interleaved":
+        return _multiply(x, turned)
+    return _rotate(x, turned.real, -turned.imag, layout)
 
 
 def similarity(
