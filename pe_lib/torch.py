@@ -654,8 +654,19 @@ class _Kept:
             return self.build(*key)
         if key not in self.kept:
             with torch.inference_mode(False):
-                self.kept[key] = self.build(*key)
+                built = self.build(*key)
+            if not _has_memory(built):  # wrapped for the one derivative that torch.func is taking
+                return built
+            self.kept[key] = built
         return self.kept[key]
+
+
+def _has_memory(x: Tensor) -> bool:
+    try:
+        x.data_ptr()
+    except RuntimeError:
+        return False
+    return True
 
 
 @_Kept

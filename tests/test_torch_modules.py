@@ -14,6 +14,7 @@ from torch.autograd.forward_ad import dual_level, make_dual, unpack_dual
 from torch.fx.experimental.proxy_tensor import make_fx
 
 import pe_lib.numpy
+import pe_lib.torch
 from pe_lib.torch import (
     RotaryPositionalEncoding,
     SinusoidalPositionalEncoding,
@@ -299,6 +300,23 @@ def test_nothing_is_hidden_from_a_derivative_or_a_tracer() -> None:
     with torch.no_grad():
         assert not encode(few).requires_grad
     assert encode(few).requires_grad
+
+
+def test_what_a_derivative_wraps_does_not_reach_the_caches(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for constants in (pe_lib.torch._turns, pe_lib.torch._marks):
+        monkeypatch.setattr(constants, "kept", {})
+
+    def encode(p: Tensor) -> Tensor:
+        return sinusoidal_encoding(p, 8, dtype=torch.float64)
+
+    few = torch.tensor([0.5, 3.0], dtype=torch.float64)
+    slopes = torch.func.vmap(torch.func.jacrev(encode))(few)
+    compiled = torch.compile(encode, backend="aot_eager")
+    for way in (make_fx(encode)(few), compiled):
+        assert torch.allclose(way(few), encode(few), rtol=0, atol=1e-15)
+    assert torch.equal(torch.func.vmap(torch.func.jacrev(encode))(few), slopes)
 
 
 @pytest.mark.parametrize("seq_len", [1, 64 * 40, 64 * 129 + 5])
