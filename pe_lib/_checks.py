@@ -7,6 +7,7 @@ value it got and what is allowed.
 import math
 import numbers
 import operator
+from itertools import zip_longest
 from typing import Literal, NamedTuple, SupportsFloat, SupportsIndex, get_args
 
 Layout = Literal["interleaved", "split"]
@@ -32,7 +33,7 @@ def check_clocks(
 def check_integer(name: str, value: SupportsIndex, *, at_least: int | None = None) -> int:
     """An integer (Python's or NumPy's, no bool), not below ``at_least``."""
     allowed = "an integer" if at_least is None else f"an integer of at least {at_least}"
-    if isinstance(value, bool) or not hasattr(value, "__index__"):
+    if isinstance(value, bool) or not hasattr(value, "__index__") or not _is_one_number(value):
         raise TypeError(f"{name} must be {allowed}, got {value!r}")
     try:
         integer = operator.index(value)
@@ -70,7 +71,7 @@ def check_base(base: SupportsFloat) -> float:
 def check_real(name: str, value: SupportsFloat) -> float:
     """One finite real number, of Python or a zero-dimensional array."""
     refused = isinstance(value, (bool, str, bytes)) or not hasattr(value, "__float__")
-    if refused or (isinstance(value, numbers.Complex) and not isinstance(value, numbers.Real)):
+    if refused or not _is_one_number(value):
         raise TypeError(f"{name} must be a finite real number, got {value!r}")
     try:
         number = float(value)
@@ -79,6 +80,14 @@ def check_real(name: str, value: SupportsFloat) -> float:
     if not math.isfinite(number):
         raise ValueError(f"{name} must be a finite real number, got {number!r}")
     return number
+
+
+def _is_one_number(value: object) -> bool:
+    """A real number, or an array of no axes that holds one, of NumPy or PyTorch."""
+    if isinstance(value, numbers.Complex) and not isinstance(value, numbers.Real):
+        return False
+    dtype = getattr(value, "dtype", "float64")
+    return getattr(value, "ndim", 0) == 0 and any(kind in str(dtype) for kind in ("int", "float"))
 
 
 def check_layout(layout: str) -> None:
@@ -110,6 +119,14 @@ def check_same_rows(
     """One row of position for each row of content: a single row is never repeated silently."""
     if shape[-2] != other[-2]:
         raise ValueError(f"{name} must have {other_name}'s {other[-2]} rows, got {shape[-2]}")
+
+
+def check_leading_axes(shapes: dict[str, tuple[int, ...]]) -> None:
+    """What stands before the rows must broadcast, among all the arrays of these shapes."""
+    leading = [shape[-3::-1] for shape in shapes.values()]  # from the last of them to the first
+    if any(len(set(sizes) - {1}) > 1 for sizes in zip_longest(*leading, fillvalue=1)):
+        names, found = ", ".join(shapes), ", ".join(map(str, shapes.values()))
+        raise ValueError(f"the leading axes of {names} must broadcast, got shapes {found}")
 
 
 def check_broadcast(

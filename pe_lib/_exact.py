@@ -4,8 +4,8 @@ An angle ω·x of a far position, rounded to float64, is wrong by half an ulp of
 whole turns do not matter, and they can be taken off exactly: write the frequency in turns per
 position, f = ω/2π, as a sum of parts so short that a position times a part has no rounding error
 (Cody and Waite, 1980, "Software Manual for the Elementary Functions", do so with π/2). What is left
-of a turn is the nearest of 1024 marks on the circle and a small rest. The marks are stored here;
-the rest needs three terms of a series.
+of a turn is the nearest of 1024 marks on the circle and a small rest. The marks are stored here, to
+more digits than a float64 has; the rest needs three terms of a series.
 
 Frequencies and marks are computed in decimal arithmetic, so no accuracy of the platform's own pow,
 sine and cosine is assumed. Only such constants are cached, never an encoding.
@@ -40,6 +40,16 @@ class Turns(NamedTuple):
     nearest: NDArray[np.float64]
 
 
+class Marks(NamedTuple):
+    """cos 2πk/1024 − i sin 2πk/1024 for k = 0 … 1023, complex128 of shape (1024,).
+
+    Each part of ``nearest`` is the float64 nearest to it, each of ``missing`` what that lacks.
+    """
+
+    nearest: NDArray[np.complex128]
+    missing: NDArray[np.complex128]
+
+
 @lru_cache(maxsize=16)
 def frequencies(clocks: Clocks) -> NDArray[np.float64]:
     """ω_i, each the float64 nearest to the exact value."""
@@ -51,21 +61,20 @@ def turns(clocks: Clocks) -> Turns:
     """ω_i/2π in the parts that `Turns` describes."""
     with localcontext(FIFTY_DIGITS):
         exact = [omega / TWO_PI for omega in _decimal_frequencies(clocks)]
-        nearest = np.array([float(f) for f in exact])
-        missing = np.array([float(f - Decimal(float(f))) for f in exact])
+        nearest, missing = np.array([_in_two(f) for f in exact]).T
     coarse = np.rint(nearest * 2.0**23) / 2.0**23
     medium = np.rint((nearest - coarse) * 2.0**44) / 2.0**44
     return Turns(coarse, medium, (nearest - coarse - medium) + missing, nearest)
 
 
 @lru_cache(maxsize=1)
-def marks() -> NDArray[np.complex128]:
-    """cos 2πk/1024 − i sin 2πk/1024 for k = 0 … 1023, each part the float64 nearest to it.
+def marks() -> Marks:
+    """The points of the circle that `Marks` describes.
 
     The first step comes from the exponential series, each mark of the first quarter from the one
     before it by the rotation theorem, and the other quarters by symmetry.
     """
-    quarter = np.empty(MARKS // 4, np.complex128)
+    parts = np.empty((2, MARKS // 4), np.complex128)  # nearest, missing
     with localcontext(FIFTY_DIGITS):
         terms = [Decimal(1)]  # (2π/1024)ⁿ/n!
         for n in range(1, 24):
@@ -73,10 +82,16 @@ def marks() -> NDArray[np.complex128]:
         step_cos = sum((-1) ** n * term for n, term in enumerate(terms[0::2]))
         step_sin = sum((-1) ** n * term for n, term in enumerate(terms[1::2]))
         cos, sin = Decimal(1), Decimal(0)
-        for k in range(quarter.size):
-            quarter[k] = complex(float(cos), -float(sin))
+        for k in range(parts.shape[1]):
+            (c, lost_c), (s, lost_s) = _in_two(cos), _in_two(sin)
+            parts[:, k] = complex(c, -s), complex(lost_c, -lost_s)
             cos, sin = cos * step_cos - sin * step_sin, sin * step_cos + cos * step_sin
-    return np.concatenate([quarter, -1j * quarter, -quarter, 1j * quarter])
+    return Marks(*np.concatenate([parts, -1j * parts, -parts, 1j * parts], axis=1))
+
+
+def _in_two(exact: Decimal) -> tuple[float, float]:
+    """The nearest float64, and what it lacks."""
+    return float(exact), float(exact - Decimal(float(exact)))
 
 
 def _decimal_frequencies(clocks: Clocks) -> list[Decimal]:

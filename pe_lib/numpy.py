@@ -29,21 +29,20 @@ of sine and cosine, where relative accuracy costs more than it is worth.
 *Proof.*
 
 (1) ``_turn`` splits ω/2π so that a position times each part of it is exact, and takes whole turns
-    off exactly (``pe_lib._exact``). What is left is one of 1024 stored marks, each part of it
-    within ½u, times 1 + w with abs(w) < 0.0031, whose errors come to less than 0.05u. The sum is
-    rounded by at most ½u. So each part of T(x) is within 1.05u, and T(x) within √2·1.05u < 1.485u.
+    off exactly (``pe_lib._exact``). What is left is one of 1024 stored marks, known to far more
+    than 53 bits, and a rest of less than 0.0031, whose errors come to less than 0.05u. Their sum is
+    rounded by at most ½u. So each part of T(x) is within 0.55u, and T(x) within √2·0.55u < 0.78u.
     No sine or cosine of the platform is called: nothing is assumed about them.
 (2) Turning does not stretch errors: the product of numbers within δ and ε of two points of the
     circle is, before its rounding, within δ + ε + δε of the product of the points.
-(3) The rounding of a product is at most 1.25u in each part: the two terms ac and bd of a part have
-    abs(ac) + abs(bd) ≤ 1, so one is rounded by ½u at most and the other by ¼u, and their sum by ½u.
-    (A sum above 1 may be rounded by u; the other part is then too small for its rounding to count.)
-(4) So PE(start)·T(64a) is within 2·1.485u + √2·1.25u < 4.74u, and a part of its product with T(b)
-    within 4.74u + 1.485u + 1.25u < 7.48u, or 7.98u if it is above 1. The terms in u² do not fill
-    the gap to 8u. ∎
+(3) The rounding moves a product z by at most √5·u·abs(z) (Brent, Percival and Zimmermann, 2007,
+    "Error bounds on complex floating-point multiplication"), and by at most 2u·abs(z) where the
+    processor fuses products and sums (Jeannerod, Kornerup, Louvet and Muller, 2017).
+(4) So PE(start)·T(64a) is within 2·0.78u + √5·u < 3.80u, and its product with T(b) within
+    3.80u + 0.78u + √5·u < 6.82u. The terms in u² do not fill the gap to 8u. ∎
 
-`sinusoidal_encoding` stores what ``_turn`` gives, within 1.05u, and takes float positions to the
-same 2⁻⁵⁰: their fractions add 1.1u. Where integers lie close together it forms them as the entries
+`sinusoidal_encoding` stores what ``_turn`` gives, within 0.55u, and takes float positions to the
+same 2⁻⁵⁰: their fractions add 1.2u. Where integers lie close together it forms them as the entries
 of a table, and (4) holds. Beyond 2³² the products are no longer exact, and the error may grow to
 2⁻⁵⁰ + abs(x)·2⁻⁵², that of an angle rounded to float64.
 
@@ -54,6 +53,7 @@ A ``TypeError`` or ``ValueError`` names the argument, the value it got and what 
 fit. Nothing is written into what you pass, and nothing returned is a view of a cache.
 """
 
+from collections import deque
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
@@ -72,6 +72,7 @@ from pe_lib._checks import (
     check_clocks,
     check_integer,
     check_layout,
+    check_leading_axes,
     check_real,
     check_row_width,
     check_same_rows,
@@ -308,9 +309,8 @@ def rotate(
     -------
     array of x's shape and dtype
         New. For offsets of magnitude up to 2³² the error of a pair is at most 3·2⁻²⁴ times its
-        length for float32, and 5·2⁻⁵³ times for float64: 2.24 for the product (Brent, Percival and
-        Zimmermann, 2007, "Error bounds on complex floating-point multiplication"), the rest for T.
-        float16 is computed in float32.
+        length for float32, and 5·2⁻⁵³ times for float64: √5 for the product, the rest for T: see
+        "Accuracy" in this module. float16 is computed in float32.
 
     Examples
     --------
@@ -326,7 +326,7 @@ def rotate(
 
     turned = _turn_all(offset, clocks, np.result_type(x, np.complex64))
     rotated = np.empty(x.shape, x.dtype)
-    if layout == "interleaved" and x.dtype != np.float16:
+    if _holds_pairs(x.dtype, layout):
         _multiply(_as_complex(x), turned, _as_complex(rotated))
     else:
         (s, c), (new_s, new_c) = _halves(x, layout), _halves(rotated, layout)
@@ -405,11 +405,13 @@ def attention_terms(
         check_row_width(name, array.shape[-1], w_q.shape[0])
     check_same_rows("e", e.shape, "x", x.shape)
     check_same_rows("f", f.shape, "y", y.shape)
+    check_leading_axes({"x": x.shape, "e": e.shape, "y": y.shape, "f": f.shape})
     (x, e), (y, f) = np.broadcast_arrays(x, e), np.broadcast_arrays(y, f)
     queries, keys = (x @ w_q, e @ w_q), (y @ w_k, f @ w_k)
     return AttentionTerms(*(q @ k.swapaxes(-1, -2) for q in queries for k in keys))
 
 
+@np.errstate(under="ignore")
 def _turn(positions: NDArray[np.float64], clocks: Clocks) -> ComplexArray:
     """T(x) as the numbers cos ω_ix − i sin ω_ix, shape (*positions.shape, pairs)."""
     turns, marks = _exact.turns(clocks), _exact.marks()
@@ -417,16 +419,17 @@ def _turn(positions: NDArray[np.float64], clocks: Clocks) -> ComplexArray:
     part = positions[..., np.newaxis] - whole
     high = _fraction(_fraction(whole * turns.coarse) + whole * turns.medium)  # exact up to 2³²
     low = _fraction(whole * turns.fine + part * turns.nearest)
-    mark = np.rint((high + low) * marks.size)
-    angle = 2 * np.pi * ((high - mark / marks.size) + low)  # below 0.0031
+    mark = np.rint((high + low) * _exact.MARKS)
+    angle = 2 * np.pi * ((high - mark / _exact.MARKS) + low)  # below 0.0031
 
     square = angle * angle
     rest = np.empty(angle.shape, np.complex128)  # e^(−i·angle) − 1, by its series
     rest.real = square * (square / 24 - 0.5)
     rest.imag = -angle * (1 - square * (1 / 6 - square / 120))
-    index = mark.astype(np.int64) & (marks.size - 1)  # marks.size is a power of 2
-    nearest: ComplexArray = marks[index]
+    index = mark.astype(np.int64) & (_exact.MARKS - 1)  # MARKS is a power of 2
+    nearest = marks.nearest[index]
     rest *= nearest
+    rest += marks.missing[index]
     rest += nearest
     return rest
 
@@ -454,7 +457,7 @@ def _encode(
     """PE(unit·x), as sin + i cos, of the positions x in order, a chunk at a time. Where integers
     share few blocks of 64 it is PE(64·unit·a)·T(unit·b), and the blocks are encoded like this too.
     """
-    blocks, which = np.unique(np.floor(positions / BLOCK), return_inverse=True)
+    blocks, which = np.unique(np.floor(np.floor(positions) / BLOCK), return_inverse=True)
     if unit > BLOCK or SHARE * blocks.size > positions.size or (positions % 1).any():
         for chunk, turned in _turns(unit * positions, clocks):
             yield chunk, ENCODING_OF_0 * turned
@@ -485,18 +488,25 @@ def _powers(step: int, clocks: Clocks) -> ComplexArray:
 
 
 def _fill(table: FloatArray, start: int, clocks: Clocks, layout: Layout, workers: int) -> None:
-    """Every worker takes its part of each 64² rows; one of them is the caller's thread."""
-    parts = list(_parts(table, start, clocks, workers))
+    """Every worker takes the next part that is left; one of them is the caller's thread."""
+    parts = deque(_parts(table, start, clocks, workers))
 
-    def work(first: int) -> None:
-        for rows, ahead in parts[first::workers]:
+    def work() -> None:
+        while True:
+            try:
+                rows, ahead = parts.popleft()
+            except IndexError:  # no part is left
+                return
             _fill_blocks(rows, ahead, clocks, layout)
 
     if workers == 1:
-        return work(0)
+        return work()
     with ThreadPoolExecutor(workers - 1) as pool:  # NumPy multiplies without Python's lock
-        others = [pool.submit(work, first) for first in range(1, workers)]
-        work(0)
+        try:
+            others = [pool.submit(work) for _ in range(1, workers)]
+        except RuntimeError:  # no thread can be started any more: the interpreter is shutting down
+            others = []
+        work()
     for other in others:
         other.result()
 
@@ -530,7 +540,7 @@ def _store_products(
     rows: FloatArray, ahead: ComplexArray, near: ComplexArray, layout: Layout
 ) -> None:
     """``rows[a, b] = ahead[a] · near[b]``, straight into the rows where they can hold pairs."""
-    if layout == "interleaved" and rows.dtype != np.float16:
+    if _holds_pairs(rows.dtype, layout):
         _multiply(ahead[:, np.newaxis], near, _as_complex(rows))
         return
     step = max(1, CHUNK // near.shape[-1])
@@ -543,13 +553,14 @@ def _multiply(a: NDArray, b: NDArray, out: NDArray) -> None:
     """``out[...] = a * b`` in out's dtype, as many products at a time as fit the L1 cache: a row if
     it does, so that a factor which is the same for all rows need not be copied beside itself."""
     pairs = out.shape[-1]
-    with np.errstate():  # confines the size of the buffer, a multiple of 16, to this block
+    with np.errstate(under="ignore"):  # the size of the buffer, a multiple of 16, ends with it
         np.setbufsize(-(-pairs // 16) * 16 if 256 <= pairs <= 768 else 640)
         np.multiply(a, b, out=out, casting="same_kind")
 
 
+@np.errstate(under="ignore")
 def _store(rows: FloatArray, pairs: ComplexArray, layout: Layout) -> None:
-    if layout == "interleaved" and rows.dtype != np.float16:
+    if _holds_pairs(rows.dtype, layout):
         _as_complex(rows)[...] = pairs
         return
     sines, cosines = _halves(rows, layout)
@@ -564,6 +575,11 @@ def _halves(array: NDArray, layout: Layout) -> tuple[NDArray, NDArray]:
     return array[..., :middle], array[..., middle:]
 
 
+def _holds_pairs(dtype: np.dtype, layout: Layout) -> bool:
+    """Whether two neighbours in memory are what NumPy takes for a complex number."""
+    return layout == "interleaved" and dtype.isnative and dtype.itemsize > 2
+
+
 def _as_complex(rows: FloatArray) -> NDArray:
     """Interleaved pairs [s, c] as the complex numbers s + ic: a view, unless rows have gaps."""
     if rows.strides[-1] != rows.itemsize:
@@ -573,10 +589,11 @@ def _as_complex(rows: FloatArray) -> NDArray:
 
 def _as_positions(name: str, values: ArrayLike) -> NDArray[np.float64]:
     """Finite real numbers as float64; integers up to 2⁵³ stay exact."""
-    array = np.asarray(values)
-    if array.dtype.kind not in "iuf" and array.size:
+    array = _as_array(name, values)
+    if array.dtype.kind not in "iuf":
         raise TypeError(f"{name} must be real numbers, got {values!r} of dtype {array.dtype}")
-    array = array.astype(np.float64)
+    with np.errstate(over="ignore"):  # what a float64 cannot hold becomes infinite, and is refused
+        array = array.astype(np.float64)
     if not np.isfinite(array).all():
         bad = array[~np.isfinite(array)].flat[0]
         raise ValueError(f"{name} must be finite, got {bad}")
@@ -587,7 +604,7 @@ def _as_float_dtype(dtype: DTypeLike) -> np.dtype:
     allowed = (np.float16, np.float32, np.float64)
     try:
         resolved = np.dtype(dtype)
-    except TypeError:
+    except (TypeError, ValueError, SyntaxError):
         resolved = None
     if resolved is None or dtype is None or resolved not in allowed:
         raise TypeError(f"dtype must be float16, float32 or float64, got {dtype!r}")
@@ -595,8 +612,15 @@ def _as_float_dtype(dtype: DTypeLike) -> np.dtype:
 
 
 def _as_floats(name: str, values: ArrayLike, *, axes: int) -> FloatArray:
-    array = np.asarray(values)
+    array = _as_array(name, values)
     if array.dtype.kind != "f" or array.dtype.itemsize > 8:
         raise TypeError(f"{name} must be of float16, float32 or float64, got {array.dtype}")
     check_axes(name, array.shape, at_least=axes)
     return array
+
+
+def _as_array(name: str, values: ArrayLike) -> NDArray:
+    try:
+        return np.asarray(values)
+    except ValueError:  # NumPy's own message does not name the argument
+        raise ValueError(f"{name} must have rows of one length, got {values!r}") from None

@@ -22,6 +22,7 @@ import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
 from torch import Tensor, nn
+from torch._C._functorch import peek_interpreter_stack
 from torch.autograd.forward_ad import unpack_dual
 from torch.fx.experimental.symbolic_shapes import guard_scalar
 from torch.utils._python_dispatch import is_in_torch_dispatch_mode
@@ -37,7 +38,9 @@ from pe_lib._checks import (
     check_clocks,
     check_integer,
     check_layout,
+    check_leading_axes,
     check_probability,
+    check_real,
     check_row_width,
     check_same_rows,
     check_start,
@@ -63,6 +66,7 @@ FLOAT_DTYPES = (*HALF_DTYPES, torch.float32, torch.float64)
 COMPLEX = {torch.float32: np.complex64, torch.float64: np.complex128}
 DEVICES_WITHOUT_FLOAT64 = ("mps",)
 BLOCK = reference.BLOCK
+KEPT = 16  # sets of frequencies whose constants stay on a device
 
 
 class AttentionTerms(NamedTuple):
@@ -96,8 +100,10 @@ def frequencies(
     >>> frequencies(4, base=100)
     tensor([1.0000, 0.1000], dtype=torch.float64)
     """
-    omega = reference.frequencies(d_model, base=base, spacing=spacing)
-    return torch.tensor(omega, dtype=torch.float64, device=device)
+    clocks, device = _clocks(d_model, base, spacing), _resolved(device)
+    if torch.compiler.is_dynamo_compiling():
+        return _frequencies_in_graph(*clocks, device)  # type: ignore[no-any-return]
+    return torch.tensor(_exact.frequencies(clocks), dtype=torch.float64, device=device)
 
 
 def sinusoidal_table(
@@ -136,7 +142,7 @@ def sinusoidal_table(
         positions = torch.arange(start, start + seq_len, device=device)
         return _encode(positions, clocks, layout, dtype)
     check_start(start)
-    device = torch.empty(0, device=device).device  # with its index: "cuda" is now "cuda:0"
+    device = _resolved(device)
     if device.type == "cpu" or device.type in DEVICES_WITHOUT_FLOAT64:
         return _table_on_host(seq_len, start, clocks, layout, dtype).to(device)
     return _table_on_device(seq_len, start, clocks, layout, dtype, device)
@@ -194,9 +200,20 @@ def rotation_matrix(
     tensor([[ 0.5403, -0.8415],
             [ 0.8415,  0.5403]], dtype=torch.float64)
     """
+    clocks = _clocks(d_model, base, spacing)
+    check_layout(layout)
     _check_float_dtype(dtype)
-    matrix = reference.rotation_matrix(offset, d_model, base=base, spacing=spacing, layout=layout)
-    return _round(torch.from_numpy(matrix), dtype).to(device)
+    if isinstance(offset, Tensor) and offset.ndim:
+        raise TypeError(f"offset must be a finite real number, got shape {tuple(offset.shape)}")
+    if not isinstance(offset, Tensor | float):  # in a graph, a float may be symbolic
+        offset = check_real("offset", offset)
+    encoding = _encode(_as_positions("offset", offset, device), clocks, "split", dtype)
+    sin, cos = (part.diag() for part in encoding.chunk(2))
+    matrix = torch.cat((torch.cat((cos, -sin), dim=1), torch.cat((sin, cos), dim=1)))
+    if layout == "split":
+        return matrix
+    order = torch.arange(clocks.d_model, device=matrix.device).view(2, -1).T.flatten()
+    return matrix[order][:, order]
 
 
 def rotate(
@@ -273,6 +290,8 @@ def attention_terms(
     for name, rows in (("x", x), ("y", y), ("e", e), ("f", f), ("w_q", w_q), ("w_k", w_k)):
         _check_rows(name, rows, axes=2)
         _check_same_device(name, rows, "x", x)
+        if rows.dtype != x.dtype:
+            raise TypeError(f"{name} must have x's dtype {x.dtype}, got {rows.dtype}")
     if w_q.ndim != 2 or w_q.shape != w_k.shape:
         raise ValueError(
             "w_q and w_k must have one shape (d_model, d_k), "
@@ -282,6 +301,9 @@ def attention_terms(
         check_row_width(name, rows.shape[-1], w_q.shape[0])
     check_same_rows("e", tuple(e.shape), "x", tuple(x.shape))
     check_same_rows("f", tuple(f.shape), "y", tuple(y.shape))
+    check_leading_axes(
+        {name: tuple(rows.shape) for name, rows in (("x", x), ("e", e), ("y", y), ("f", f))}
+    )
     x, e = torch.broadcast_tensors(x, e)
     y, f = torch.broadcast_tensors(y, f)
     queries, keys = (x @ w_q, e @ w_q), (y @ w_k, f @ w_k)
@@ -292,9 +314,10 @@ class SinusoidalPositionalEncoding(nn.Module):
     """Add the sinusoidal encoding to embeddings: Vaswani et al. (2017), sections 3.4 and 3.5.
 
     The table is a non-persistent buffer. It follows ``.to``, ``.half``, ``.bfloat16`` and
-    ``to_empty``, each time rounded anew from float64, and it grows when a sequence is longer. A
-    compiled graph reads it and leaves it as it is; an exported one, which must hold at any length,
-    computes its rows.
+    ``to_empty``, each time rounded anew from float64, and it grows when a sequence runs on past its
+    end; rows further off are computed. A compiled graph reads it and leaves it as it is, as do the
+    transforms of ``torch.func``; an exported graph, which must hold at any length, computes its
+    rows.
 
     Parameters
     ----------
@@ -370,14 +393,14 @@ class SinusoidalPositionalEncoding(nn.Module):
         )
 
     def _contiguous(self, seq_len: int, offset: int) -> Tensor:
-        end = offset + seq_len
+        end, table = offset + seq_len, self.table  # another thread may replace the module's
         if offset < 0 or torch.compiler.is_exporting():
             return self._rows(seq_len, offset)
-        if end > len(self.table):
-            if torch.compiler.is_compiling():  # a graph must not replace the module's buffer
+        if end > len(table):
+            if offset > len(table) or not _is_lasting():
                 return self._rows(seq_len, offset)
-            self.table = self._rows(max(end, 2 * len(self.table)), 0)
-        return self.table[offset:end]
+            self.table = table = self._rows(max(end, 2 * len(table)), 0)
+        return table[offset:end]
 
     def _rows(self, seq_len: int, start: int) -> Tensor:
         d_model, base, spacing = self.clocks
@@ -395,7 +418,7 @@ class SinusoidalPositionalEncoding(nn.Module):
     def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Self:
         before = self.table
         super()._apply(fn, recurse)  # type: ignore[no-untyped-call]
-        if (self.table.dtype, self.table.device) != (before.dtype, before.device):
+        if self.table is not before:
             self.reset_parameters()
         return self
 
@@ -413,8 +436,8 @@ class RotaryPositionalEncoding(nn.Module):
     base
         As for `sinusoidal_table`.
     layout
-        ``"interleaved"`` pairs neighbouring entries (RoFormer), ``"split"`` pairs entry i with
-        entry i + head_dim/2 (Llama's ``rotate_half``).
+        ``"interleaved"`` pairs neighbouring entries (RoFormer, and Meta's own code of Llama),
+        ``"split"`` pairs entry i with entry i + head_dim/2 (GPT-NeoX, and Llama in transformers).
 
     Examples
     --------
@@ -473,17 +496,18 @@ class RotaryPositionalEncoding(nn.Module):
 def _cos_sin(positions: Tensor, clocks: Clocks, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
     """cos ω_ix and sin ω_ix, with one more axis than the positions: `pe_lib.numpy._turn`.
 
-    The gradient with respect to a position is that of its fraction, as the steps of `round` have
-    none: it comes out as ω_i times the turned pair, as it should.
+    Derivatives are those of a further turn, by the angle ω_i(x − x): it is nothing, and its
+    derivative is ω_i. So they are exact to every order, and the series below is not differentiated.
     """
     if positions.device.type in DEVICES_WITHOUT_FLOAT64:
         cos, sin = _cos_sin(positions.cpu(), clocks, dtype)
         return cos.to(positions.device), sin.to(positions.device)
     turns, marks = _constants(clocks, positions.device)
-    (coarse, medium, fine, nearest), (mark_cos, mark_sin) = turns, marks
+    coarse, medium, fine, nearest = turns
     positions = positions.to(torch.float64).unsqueeze(-1)
-    whole = positions.round()
-    part = positions - whole
+    fixed = positions.detach()
+    whole = fixed.round()
+    part = fixed - whole
     high = _fraction(_fraction(whole * coarse) + whole * medium)  # exact up to 2³²
     low = _fraction(whole * fine + part * nearest)
     mark = ((high + low) * _exact.MARKS).round()
@@ -493,9 +517,13 @@ def _cos_sin(positions: Tensor, clocks: Clocks, dtype: torch.dtype) -> tuple[Ten
     versine = square * (0.5 - square / 24)  # 1 − cos(angle)
     sine = angle * (1 - square * (1 / 6 - square / 120))
     index = mark.to(torch.int64) & (_exact.MARKS - 1)
-    near_cos, near_sin = mark_cos[index], mark_sin[index]
-    cos = near_cos - (near_cos * versine + near_sin * sine)
-    sin = near_sin - (near_sin * versine - near_cos * sine)
+    near_cos, near_sin, lost_cos, lost_sin = (part[index] for part in marks)
+    cos = near_cos + (lost_cos - (near_cos * versine + near_sin * sine))
+    sin = near_sin + (lost_sin - (near_sin * versine - near_cos * sine))
+    if _is_followed(positions):
+        further = 2 * math.pi * nearest * (positions - fixed)
+        c, s = further.cos(), further.sin()  # 1 and 0
+        cos, sin = cos * c - sin * s, sin * c + cos * s
     return _round(cos, dtype), _round(sin, dtype)
 
 
@@ -525,8 +553,9 @@ def _encode_on_host(
 
 def _rotate(x: Tensor, cos: Tensor, sin: Tensor, layout: Layout) -> Tensor:
     """Each pair s + ic times cos − i sin: in eager mode in as few passes over memory as the layout
-    allows, in a graph written out for the compiler to fuse."""
-    if torch.compiler.is_compiling():
+    allows, in a graph written out for the compiler to fuse, and
+    under `torch.func` without writing in place."""
+    if torch.compiler.is_compiling() or _is_transforming():
         s, c = (x[..., 0::2], x[..., 1::2]) if layout == "interleaved" else x.chunk(2, dim=-1)
         return _join(s * cos + c * sin, c * cos - s * sin, layout).to(x.dtype)
     if layout == "interleaved":
@@ -628,7 +657,8 @@ def _round(x: Tensor, dtype: torch.dtype) -> Tensor:
     torch converts float64 to a half type through float32 and so rounds twice. Rounding to float32
     *to odd* instead, where the last bit kept says whether anything was lost, makes the second
     rounding the right one: Boldo and Melquiond (2008), "Emulation of FMA and correctly rounded
-    sums: proved algorithms using rounding to odd".
+    sums: proved algorithms using rounding to odd". (Below 2⁻¹²⁶ float32 has fewer bits, and a
+    bfloat16 may still be off by one in its last.)
     """
     if dtype not in HALF_DTYPES:
         return x.to(dtype)
@@ -636,37 +666,30 @@ def _round(x: Tensor, dtype: torch.dtype) -> Tensor:
     bits = x.detach().view(torch.int64)
     odd = (bits | ((bits & lost) + lost)) & ~lost
     single = odd.view(torch.float64).to(torch.float32)
-    if x.requires_grad:  # the gradient of a rounding is 1; the sum below is exact
+    if _is_followed(x):  # the derivative of a rounding is 1; the sum below is exact
         through = x.to(torch.float32)
         single = through + (single - through.detach())
     return single.to(dtype)
 
 
 class _Kept:
-    """Constants of ``build(…, device)``, kept on their device, so that forward copies nothing."""
+    """Constants of ``build(…, device)``, the last few of which are kept on their device, so that
+    forward copies nothing."""
 
     def __init__(self, build: Callable[..., Tensor]) -> None:
         self.build = build
         self.kept: dict[tuple[object, ...], Tensor] = {}
 
     def __call__(self, *key: object) -> Tensor:
-        if type(torch.empty(0)) is not Tensor:  # under a mode that makes stand-ins, keep none
-            return self.build(*key)
-        if key not in self.kept:
-            with torch.inference_mode(False):
-                built = self.build(*key)
-            if not _has_memory(built):  # wrapped for the one derivative that torch.func is taking
-                return built
+        if key in self.kept and not _makes_stand_ins():
+            return self.kept[key]
+        with torch.inference_mode(False):
+            built = self.build(*key)
+        if _is_lasting():
+            for oldest in list(self.kept)[: 1 - KEPT]:
+                self.kept.pop(oldest, None)
             self.kept[key] = built
-        return self.kept[key]
-
-
-def _has_memory(x: Tensor) -> bool:
-    try:
-        x.data_ptr()
-    except RuntimeError:
-        return False
-    return True
+        return built
 
 
 @_Kept
@@ -676,8 +699,8 @@ def _turns(clocks: Clocks, device: torch.device) -> Tensor:
 
 @_Kept
 def _marks(device: torch.device) -> Tensor:
-    marks = _exact.marks()
-    return torch.from_numpy(np.stack((marks.real, -marks.imag))).to(device)
+    near, lost = _exact.marks()
+    return torch.from_numpy(np.stack((near.real, -near.imag, lost.real, -lost.imag))).to(device)
 
 
 @_Kept
@@ -704,7 +727,22 @@ def _constants_in_graph(
 @_constants_in_graph.register_fake
 def _(d_model: int, base: float, spacing: str, device: torch.device) -> tuple[Tensor, Tensor]:
     turns = torch.empty(4, d_model // 2, dtype=torch.float64, device=device)
-    return turns, torch.empty(2, _exact.MARKS, dtype=torch.float64, device=device)
+    return turns, torch.empty(4, _exact.MARKS, dtype=torch.float64, device=device)
+
+
+@torch.library.custom_op("pe_lib::frequencies", mutates_args=())
+def _frequencies_in_graph(d_model: int, base: float, spacing: str, device: torch.device) -> Tensor:
+    return frequencies(d_model, base=base, spacing=spacing, device=device)  # type: ignore[arg-type]
+
+
+@_frequencies_in_graph.register_fake
+def _(d_model: int, base: float, spacing: str, device: torch.device) -> Tensor:
+    return torch.empty(d_model // 2, dtype=torch.float64, device=device)
+
+
+def _resolved(device: Device) -> torch.device:
+    """The device that is meant, with its index: "cuda" may be "cuda:0", None the default device."""
+    return torch.empty(0, device=device).device
 
 
 def _is_on_host(values: object) -> bool:
@@ -715,14 +753,15 @@ def _clocks(
     d_model: SupportsIndex, base: SupportsFloat, spacing: Spacing, name: str = "d_model"
 ) -> Clocks:
     """`check_clocks`. A graph is compiled for these values: its frequencies are constants."""
-    if torch.compiler.is_compiling():
+    symbolic = (int, float, torch.SymInt, torch.SymFloat)
+    if torch.compiler.is_compiling() and type(d_model) in symbolic and type(base) in symbolic:
         d_model, base = guard_scalar(d_model), guard_scalar(base)  # type: ignore[arg-type, assignment]
     return check_clocks(d_model, base, spacing, name)
 
 
 def _integer(name: str, value: SupportsIndex, *, at_least: int | None = None) -> int:
     """An integer, checked. In a graph it may be symbolic, and looking at it would fix its value."""
-    if torch.compiler.is_compiling():
+    if torch.compiler.is_compiling() and type(value) in (int, torch.SymInt):
         return value  # type: ignore[return-value]
     return check_integer(name, value, at_least=at_least)
 
@@ -730,9 +769,13 @@ def _integer(name: str, value: SupportsIndex, *, at_least: int | None = None) ->
 def _as_positions(name: str, values: Tensor | ArrayLike, device: Device) -> Tensor:
     """Real numbers as a tensor; finite where looking costs nothing."""
     if not isinstance(values, Tensor):
+        if torch.compiler.is_compiling():
+            return torch.as_tensor(values, dtype=torch.float64, device=device)
         return torch.as_tensor(reference._as_positions(name, values), device=device)
     if values.dtype.is_complex or values.dtype == torch.bool:
         raise TypeError(f"{name} must be real numbers, got dtype {values.dtype}")
+    if values.layout != torch.strided:
+        raise TypeError(f"{name} must be a dense tensor, got layout {values.layout}")
     if values.dtype.is_floating_point and not _looks_finite(values):
         bad = values[~torch.isfinite(values)].flatten()[0].item()
         raise ValueError(f"{name} must be finite, got {bad}")
@@ -750,15 +793,8 @@ def _looks_finite(values: Tensor) -> bool:
 
 
 def _values(positions: Tensor) -> NDArray[np.float64] | None:
-    """What lies on the CPU, for NumPy; None where PyTorch must see what is done with it: in a graph
-    that is being made, for a derivative, under vmap, for a stand-in."""
-    if (
-        positions.device.type != "cpu"
-        or torch.compiler.is_compiling()
-        or torch.jit.is_tracing()  # type: ignore[attr-defined, no-untyped-call]
-        or is_in_torch_dispatch_mode()
-        or unpack_dual(positions).tangent is not None
-    ):
+    """What lies on the CPU, for NumPy; None where it lies elsewhere, or PyTorch must follow it."""
+    if positions.device.type != "cpu" or _is_followed(positions):
         return None
     try:
         return positions.to(torch.float64).numpy()
@@ -766,9 +802,37 @@ def _values(positions: Tensor) -> NDArray[np.float64] | None:
         return None
 
 
+def _is_lasting() -> bool:
+    """Whether a tensor made now is one that a module may keep."""
+    return not (torch.compiler.is_compiling() or _makes_stand_ins() or _is_transforming())
+
+
+def _makes_stand_ins() -> bool:
+    """Whether a mode is on under which tensors have no values."""
+    return type(torch.empty(0)) is not Tensor
+
+
+def _is_transforming() -> bool:
+    """Whether `torch.func` (grad, vmap, jvp, functionalize) is at work, which wraps tensors."""
+    return peek_interpreter_stack() is not None
+
+
+def _is_followed(x: Tensor) -> bool:
+    """Whether PyTorch must see what is done with x: in a graph that is being made, for a derivative
+    of any kind, under vmap, for a stand-in."""
+    return (
+        torch.compiler.is_compiling()
+        or x.requires_grad
+        or torch.jit.is_tracing()  # type: ignore[attr-defined, no-untyped-call]
+        or is_in_torch_dispatch_mode()
+        or _is_transforming()
+        or unpack_dual(x).tangent is not None
+    )
+
+
 def _as_row_positions(positions: Tensor, offset: SupportsIndex, x: Tensor) -> Tensor:
     """Explicit positions of the rows of x, given in place of an offset."""
-    if not (isinstance(offset, int) and offset == 0):
+    if _integer("offset", offset) != 0:
         raise ValueError(f"offset must be 0 where positions are given, got {offset!r}")
     positions = _as_positions("positions", positions, x.device if _is_on_host(positions) else None)
     _check_same_device("positions", positions, "x", x)

@@ -201,12 +201,29 @@ def test_oracles_agree() -> None:
                 assert all(abs(a - b) < mpmath.mpf(2) ** -200 for a, b in ways)
 
 
-def test_marks_are_correctly_rounded() -> None:
-    marks = _exact.marks()
+def test_marks_are_known_beyond_a_float64() -> None:
     with mpmath.workprec(200):
-        for k, mark in enumerate(marks):
-            exact = mpmath.expjpi(-mpmath.mpf(2 * k) / len(marks))
-            assert (mark.real, mark.imag) == (float(exact.real), float(exact.imag))
+        for k, (near, lost) in enumerate(zip(*_exact.marks(), strict=True)):
+            exact = mpmath.expjpi(-mpmath.mpf(2 * k) / _exact.MARKS)
+            assert (near.real, near.imag) == (float(exact.real), float(exact.imag))
+            assert abs(mpmath.mpc(near) + mpmath.mpc(lost) - exact) < mpmath.mpf(2) ** -104
+
+
+@every
+@SPREAD
+def test_one_turn_is_almost_correctly_rounded(backend: Backend, clocks: Clocks) -> None:
+    """What the proof counts on: 0.55u for a T that is no product, u being half an ulp below 1."""
+    rng = np.random.default_rng(clocks.d_model)
+    positions = [0, 1, LIMIT, -LIMIT, 741_704, *rng.integers(-LIMIT, LIMIT, 40).tolist()]
+    rows = backend.numpy(
+        backend.pe.sinusoidal_encoding(
+            positions, clocks.d_model, **keywords(clocks, backend, "float64")
+        )
+    )
+    for x, row in zip(positions, rows, strict=True):
+        pairs = some_pairs(clocks, rng)
+        excess, _ = largest_excess(entries(row, pairs), exact_row(clocks, x, pairs), ulps=0)
+        assert excess <= 0.55 * 2.0**-53
 
 
 @SPREAD

@@ -67,6 +67,19 @@ CASES = {
     "NaN base": Bad(table(base=NAN), ValueError, "base", "nan", "finite"),
     "text base": Bad(table(base="1"), TypeError, "base", "'1'", "real number"),
     "complex base": Bad(table(base=1j), TypeError, "base", "1j", "real number"),
+    "NumPy's bool as base": Bad(table(base=np.True_), TypeError, "base", "True", "real number"),
+    "PyTorch's bool as base": Bad(
+        table(base=torch.tensor(True)), TypeError, "base", "tensor(True)", "real number"
+    ),
+    "text in an array as base": Bad(
+        table(base=np.array("9")), TypeError, "base", "array('9'", "real number"
+    ),
+    "bool tensor as seq_len": Bad(
+        table(torch.tensor(True), 8), TypeError, "seq_len", "tensor(True)", "integer"
+    ),
+    "tensor of one axis as seq_len": Bad(
+        table(torch.tensor([3]), 8), TypeError, "seq_len", "tensor([3])", "integer"
+    ),
     "bool base": Bad(table(base=True), TypeError, "base", "True", "real number"),
     "layout": Bad(table(layout="mixed"), ValueError, "layout", "'mixed'", "'split'"),
     "no layout": Bad(encoding([1], 8, layout=None), ValueError, "layout", "None", "'interleaved'"),
@@ -86,6 +99,15 @@ CASES = {
     "text position": Bad(encoding(["a"], 8), TypeError, "positions", "a", NUMBERS),
     "complex position": Bad(encoding([1j], 8), TypeError, "positions", "1j", NUMBERS),
     "bool position": Bad(encoding([True], 8), TypeError, "positions", "True", NUMBERS),
+    "ragged positions": Bad(
+        encoding([[1, 2], [3]], 8), ValueError, "positions", "[[1, 2], [3]]", "one length"
+    ),
+    "position past float64": Bad(
+        encoding(np.array([np.longdouble("1e4000")]), 8), ValueError, "positions", "inf", "finite"
+    ),
+    "no complex position": Bad(
+        encoding(np.zeros(0, complex), 8), TypeError, "positions", "complex", NUMBERS
+    ),
     "position past 64 bits": Bad(encoding([2**70], 8), TypeError, "positions", "1180", NUMBERS),
     "NaN in an array": Bad(
         lambda b: b.pe.sinusoidal_encoding(b.array([1.0, NAN]), 8),
@@ -115,6 +137,12 @@ CASES = {
     "one-row f": Bad(terms(f=(1, 8)), ValueError, "f", "1", "y's 4 rows"),
     "narrow x": Bad(terms(x=(3, 1)), ValueError, "last axis of x", "1", "d_model = 8"),
     "flat y": Bad(terms(y=(8,)), ValueError, "y", "(8,)", "(…, rows, d_model)"),
+    "leading axes of e": Bad(
+        terms(x=(2, 3, 8), e=(5, 3, 8)), ValueError, "x, e, y, f", "(5, 3, 8)", "must broadcast"
+    ),
+    "leading axes of keys": Bad(
+        terms(x=(2, 3, 8), y=(3, 4, 8)), ValueError, "x, e, y, f", "(3, 4, 8)", "must broadcast"
+    ),
     "unequal projections": Bad(
         terms(w_k=(8, 4)), ValueError, "w_q and w_k", "(8, 4)", "(d_model, d_k)"
     ),
@@ -201,6 +229,14 @@ MODULE_CASES: dict[str, tuple[Callable[[], Any], type[Exception], list[str]]] = 
         lambda: pe_torch.attention_terms(X, X, X, X, torch.eye(8), torch.eye(8, device="meta")),
         ValueError, ["w_k", "x", "meta", "cpu"],
     ),
+    "terms: another dtype": (
+        lambda: pe_torch.attention_terms(X, X, X.double(), X, torch.eye(8), torch.eye(8)),
+        TypeError, ["e", "float64", "x's dtype torch.float32"],
+    ),
+    "matrix of a tensor of offsets": (
+        lambda: pe_torch.rotation_matrix(torch.arange(3), 4),
+        TypeError, ["offset", "(3,)", "real number"],
+    ),
     "bfloat16 is no NumPy dtype": (
         lambda: pe_torch.sinusoidal_table(1, 2, dtype=np.float32),  # type: ignore[arg-type]
         TypeError, ["dtype", "numpy.float32", "bfloat16"],
@@ -224,5 +260,6 @@ def test_what_is_unusual_but_good_works(backend: Backend) -> None:
     assert pe.sinusoidal_table(2, 4, base=np.float32(100)).shape == (2, 4)
     assert pe.sinusoidal_table(0, 4).shape == (0, 4)
     assert pe.sinusoidal_table(3, 4, start=2**63 - 5).shape == (3, 4)
+    assert module()(X, positions=torch.arange(3), offset=np.int64(0)).shape == X.shape
     assert pe.rotation_matrix(np.float32(0.5), 4).shape == (4, 4)
     assert pe.rotate(backend.array(np.zeros((0, 3, 4))), 2).shape == (0, 3, 4)

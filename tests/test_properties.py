@@ -242,6 +242,23 @@ def test_positions_of_any_shape(backend: Backend, shape: tuple[int, ...]) -> Non
     assert encode(backend, [], 6).shape == (0, 6)
 
 
+@pytest.mark.parametrize("layout", ["interleaved", "split"])
+@pytest.mark.parametrize("dtype", [">f2", ">f4", ">f8"])
+def test_numbers_in_the_other_byte_order_are_the_same_numbers(layout: Any, dtype: str) -> None:
+    x = np.random.default_rng(4).normal(size=(6, 8)).astype(dtype)
+    turned = NUMPY.pe.rotate(x, x[:, 0], layout=layout)
+    assert turned.dtype == x.dtype
+    native = x.astype(x.dtype.newbyteorder("="))
+    expected = NUMPY.pe.rotate(native, native[:, 0], layout=layout)
+    np.testing.assert_allclose(turned, expected, rtol=0, atol=2e-3 if dtype == ">f2" else 1e-6)
+
+
+def test_nothing_underflows_aloud() -> None:
+    with np.errstate(all="raise"):
+        assert NUMPY.pe.sinusoidal_table(300, 64, dtype=np.float16).shape == (300, 64)
+        assert NUMPY.pe.sinusoidal_encoding([1e-310, 3], 64, base=1e300).shape == (2, 64)
+
+
 @every
 @pytest.mark.parametrize("layout", ["interleaved", "split"])
 @pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
