@@ -40,14 +40,25 @@ function nameSliders(figure) {
 
 /** Let what is wider than the page scroll in its own box, and let the keyboard reach that box. */
 function reachWideContent() {
-  const column = document.querySelector(".bd-article")?.clientWidth;
   for (const box of document.querySelectorAll(".pst-scrollable-table-container, .live-figure"))
     setReach(box, box.scrollWidth > box.clientWidth + 1);
-  for (const formula of document.querySelectorAll('mjx-container:not([display="true"])')) {
-    const wide = formula.firstElementChild.getBoundingClientRect().width > column;
-    formula.toggleAttribute("data-wide", wide);
-    setReach(formula, wide);
-  }
+}
+
+/** The same for a formula in a line: its own box ends where its list, proof or table does. */
+function reachWideFormulas() {
+  const measure = new ResizeObserver((boxes) => {
+    for (const { target: box } of boxes) {
+      const formula = box.firstElementChild;
+      const [drawn, room] = [formula.firstElementChild, box].map(
+        (part) => part.getBoundingClientRect().width
+      );
+      formula.toggleAttribute("data-wide", drawn > room + 1);
+      setReach(formula, drawn > room + 1);
+    }
+  });
+  // A box changes its size as the window does, and where what held it folded is opened.
+  for (const box of document.querySelectorAll("span.math:has(> mjx-container)"))
+    measure.observe(box);
 }
 
 function setReach(box, reached) {
@@ -61,6 +72,7 @@ async function reachEquations() {
   for (const equation of document.querySelectorAll('mjx-container[display="true"]'))
     equation.tabIndex = 0;
   reachWideContent();
+  reachWideFormulas();
 }
 
 prepareWidgetManager();

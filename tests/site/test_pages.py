@@ -16,6 +16,27 @@ TEXT_OUTSIDE_CODE = """() => {
   article.querySelectorAll("pre, code, script, mjx-container").forEach((part) => part.remove());
   return article.textContent;
 }"""
+# Everything that is folded, opened as a reader opens it.
+UNFOLD = """() => {
+  const folds = ".toggle-hidden > .toggle-button, details:not([open]) > summary";
+  document.querySelectorAll(folds).forEach((fold) => fold.click());
+}"""
+# The formulas of which a part is cut off, unless their box scrolls and the keyboard reaches it.
+CUT_OFF = """async () => {
+  const frame = () => new Promise(requestAnimationFrame);
+  for (let passed = 0; passed < 3; passed++) await frame();
+  const clips = (box) => getComputedStyle(box).overflowX !== "visible";
+  const scrolls = (box) =>
+    getComputedStyle(box).overflowX === "auto" && box.scrollWidth > box.clientWidth &&
+    box.tabIndex === 0;
+  return [...document.querySelectorAll("mjx-container")].filter((formula) => {
+    const drawn = formula.firstElementChild.getBoundingClientRect();
+    for (let box = formula; formula.checkVisibility() && box; box = box.parentElement) {
+      if (scrolls(box)) return false;
+      if (clips(box) && drawn.right > box.getBoundingClientRect().right + 1) return true;
+    }
+  }).map((formula) => formula.textContent);
+}"""
 
 
 # Each worker of a parallel run takes whole groups, and so opens a page once.
@@ -42,6 +63,15 @@ def test_page_exists(name: str) -> None:
     page = BeautifulSoup((SITE / name).read_text(), "html.parser")
     assert page.select_one("article h1"), f"{name} has no heading"
     assert page.select_one("article p")
+
+
+@every_page
+def test_no_formula_is_cut_off(browser: Browser, url: str, name: str) -> None:
+    with visit(browser, url + name) as opened:
+        opened.page.evaluate(UNFOLD)
+        for width in (1280, 390, 360):
+            opened.page.set_viewport_size({"width": width, "height": 900})
+            assert opened.page.evaluate(CUT_OFF) == [], f"{width} pixels wide"
 
 
 def test_nothing_comes_from_other_hosts(seen: Visit) -> None:
