@@ -8,6 +8,9 @@ import pytest
 import torch
 from peers import OURS, SLOW, TABLES
 
+from pe_lib import _exact
+from pe_lib.numpy import _powers
+
 SHAPES = [(512, 512), (4096, 1024), (32768, 1024)]
 LENGTHS, WIDTHS = [2**k for k in range(9, 17)], [2**k for k in range(5, 13)]
 
@@ -46,6 +49,21 @@ def test_table(benchmark: Any, name: str, seq_len: int, d_model: int) -> None:
         benchmark.pedantic(lambda: TABLES[name](next(starts), seq_len, d_model), rounds=2)
     else:
         benchmark(lambda: TABLES[name](next(starts), seq_len, d_model))
+
+
+@pytest.mark.parametrize(("seq_len", "d_model"), SHAPES)
+def test_first_table(benchmark: Any, seq_len: int, d_model: int) -> None:
+    """The first table of a width in a process, which makes the constants that the others keep."""
+    label(benchmark, "first", "pe_lib.numpy", seq_len, d_model)
+    caches = (_exact.frequencies, _exact.turns, _powers)
+
+    def forget() -> None:
+        for cache in caches:
+            cache.cache_clear()
+
+    starts = count(1000, 997)
+    build = TABLES["pe_lib.numpy"]
+    benchmark.pedantic(lambda: build(next(starts), seq_len, d_model), setup=forget, rounds=20)
 
 
 @pytest.mark.parametrize("name", OURS)

@@ -106,7 +106,7 @@ def summary(results: dict[str, Any]) -> list[str]:
     for threads, rows in results["threads"].items():
         place = {(r["kind"], r["maker"], r.get("seq_len"), r.get("d_model")): r for r in rows}
         for (kind, maker, n, d), row in place.items():
-            if kind == "table":
+            if kind in ("table", "first"):
                 unit, limit = "writing", place["limit", "write", n, d]
             elif kind == "positions":
                 unit, limit = "writing", place[kind, "write", n, d]
