@@ -160,8 +160,8 @@ def sinusoidal_encoding(
 ) -> Tensor:
     """Encodings of any positions: `pe_lib.numpy.sinusoidal_encoding`.
 
-    Differentiable in floating-point positions. Without ``device=`` the result lies where the
-    positions lie.
+    Differentiable in floating-point positions, to every order. Without ``device=`` the result lies
+    where the positions lie.
 
     Returns
     -------
@@ -504,6 +504,7 @@ def _cos_sin(positions: Tensor, clocks: Clocks, dtype: torch.dtype) -> tuple[Ten
         return cos.to(positions.device), sin.to(positions.device)
     turns, marks = _constants(clocks, positions.device)
     coarse, medium, fine, nearest = turns
+    has_derivative = positions.is_floating_point() and _is_followed(positions)
     positions = positions.to(torch.float64).unsqueeze(-1)
     fixed = positions.detach()
     whole = fixed.round()
@@ -517,10 +518,10 @@ def _cos_sin(positions: Tensor, clocks: Clocks, dtype: torch.dtype) -> tuple[Ten
     versine = square * (0.5 - square / 24)  # 1 − cos(angle)
     sine = angle * (1 - square * (1 / 6 - square / 120))
     index = mark.to(torch.int64) & (_exact.MARKS - 1)
-    near_cos, near_sin, lost_cos, lost_sin = (part[index] for part in marks)
+    near_cos, near_sin, lost_cos, lost_sin = (row[index] for row in marks)
     cos = near_cos + (lost_cos - (near_cos * versine + near_sin * sine))
     sin = near_sin + (lost_sin - (near_sin * versine - near_cos * sine))
-    if _is_followed(positions):
+    if has_derivative:
         further = 2 * math.pi * nearest * (positions - fixed)
         c, s = further.cos(), further.sin()  # 1 and 0
         cos, sin = cos * c - sin * s, sin * c + cos * s
