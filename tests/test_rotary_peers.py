@@ -28,7 +28,7 @@ CHAPTER = Path(__file__).resolve().parent.parent / "book" / "09_where_next.ipynb
 STATED = {
     "D_HEAD",
     "TRAINED",
-    "llama",
+    "gpt_neox",
     "gpt_j",
     "extrapolated",
     "interpolated",
@@ -166,7 +166,11 @@ def chapter() -> SimpleNamespace:
 
 def test_the_chapters_formulas_are_the_peers(chapter: SimpleNamespace) -> None:
     x, positions = random_heads(), torch.arange(LENGTH)
-    for formula, peer in ((chapter.llama, llama_turn), (chapter.gpt_j, gpt_j_turn)):
+    for formula, peer in (
+        (chapter.gpt_neox, gpt_neox_turn),
+        (chapter.gpt_neox, llama_turn),
+        (chapter.gpt_j, gpt_j_turn),
+    ):
         ours = formula(x.numpy(), positions.numpy())
         assert np.abs(ours - peer(x, positions).numpy()).max() < FLOAT32_ANGLE
 
