@@ -141,3 +141,21 @@ def words_to_read(notebook: NotebookNode) -> int:
     for pattern in (r"```.*?```", r"\$\$.*?\$\$", r"\$[^$]+\$", r"^:\w+:[^\n]*$", r"\]\([^)]*\)"):
         text = re.sub(pattern, " ", text, flags=re.S | re.M)
     return len(re.findall(r"[A-Za-z][\w'’-]*", text))
+
+
+def minutes_to_read(notebook: NotebookNode) -> int:
+    """What a reader of 150 words a minute takes for the text, formulas, captions and tables.
+
+    Rounded to five. Proofs, code and exercises come on top, as the landing page says.
+    """
+    text = markdown_of(notebook)
+    for heading in ("Exercises", "References"):
+        text = text.replace(section(text, heading), "\n")
+    text = re.sub(r":{3}\{admonition\} 한국어.*?^:{3}\s*$", " ", text, flags=re.M | re.S)
+    text = without_blocks(text, "prf:proof", "exercise", "solution", "solution-start")
+    for pattern in (r"^:\w+:[^\n]*$", r"^:{3,}.*$", r"\]\([^)]*\)", r"\{[\w:]+\}"):
+        text = re.sub(pattern, " ", text, flags=re.M)
+    shown = [cell.metadata.get("mystnb", {}) for cell in code_cells(notebook)]
+    captions = [one.get("figure", {}).get("caption", "") for one in shown]
+    words = " ".join([text, *captions]).split()
+    return 5 * round(sum(any(map(str.isalnum, word)) for word in words) / 150 / 5)

@@ -152,6 +152,16 @@ def test_chapter_has_a_length_to_read_in_one_sitting(path: Path) -> None:
 
 
 @every_chapter
+def test_minutes_are_those_of_the_count_and_of_the_landing_page(path: Path) -> None:
+    notebook = read(path)
+    stated = re.findall(r"^\*\*Time\.\*\* (\d+) minutes\.$", notebook.cells[0].source, re.M)
+    listed = re.findall(
+        rf"\[\]\({path.name}\) .*\| (\d+) \|$", (ROOT / "book" / "index.md").read_text(), re.M
+    )
+    assert stated == listed == [str(prose.minutes_to_read(notebook))]
+
+
+@every_chapter
 def test_exercises_have_executed_solutions(path: Path) -> None:
     notebook = read(path)
     text = "\n".join(c.source if c.cell_type == "markdown" else "<code>" for c in notebook.cells)
