@@ -457,11 +457,11 @@ def _encode(
     """PE(unit·x), as sin + i cos, of the positions x in order, a chunk at a time. Where integers
     share few blocks of 64 it is PE(64·unit·a)·T(unit·b), and the blocks are encoded like this too.
     """
-    blocks, which = np.unique(np.floor(np.floor(positions) / BLOCK), return_inverse=True)
-    if unit > BLOCK or SHARE * blocks.size > positions.size or (positions % 1).any():
+    if (shared := _shared_blocks(positions)) is None or unit > BLOCK:
         for chunk, turned in _turns(unit * positions, clocks):
             yield chunk, ENCODING_OF_0 * turned
         return
+    blocks, which = shared
     ahead = np.empty((blocks.size, clocks.d_model // 2), np.complex128)
     for chunk, pairs in _encode(blocks, clocks, BLOCK * unit):
         ahead[chunk] = pairs
@@ -470,6 +470,17 @@ def _encode(
         steps = positions[chunk] - BLOCK * blocks[which[chunk]]
         pairs *= _powers(unit, clocks).take(steps.astype(np.intp), axis=0)
         yield chunk, pairs
+
+
+def _shared_blocks(
+    positions: NDArray[np.float64],
+) -> tuple[NDArray[np.float64], NDArray[np.intp]] | None:
+    """The blocks of 64 that integers lie in, and which of them is each one's; None if too few share
+    one, or for fractions."""
+    if positions.size < SHARE or not np.array_equal(positions, np.rint(positions)):
+        return None
+    blocks, which = np.unique(np.floor(positions / BLOCK), return_inverse=True)
+    return (blocks, which) if SHARE * blocks.size <= positions.size else None
 
 
 def _turn_all(positions: NDArray[np.float64], clocks: Clocks, dtype: DTypeLike) -> ComplexArray:
