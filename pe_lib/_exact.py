@@ -61,7 +61,7 @@ def turns(clocks: Clocks) -> Turns:
     """ω_i/2π in the parts that `Turns` describes."""
     with localcontext(FIFTY_DIGITS):
         exact = [omega / TWO_PI for omega in _decimal_frequencies(clocks)]
-        nearest, missing = np.array([_in_two(f) for f in exact]).T
+        nearest, missing = np.array([_in_two(f) for f in exact]).T.copy()
     coarse = np.rint(nearest * 2.0**23) / 2.0**23
     medium = np.rint((nearest - coarse) * 2.0**44) / 2.0**44
     return Turns(coarse, medium, (nearest - coarse - medium) + missing, nearest)

@@ -66,7 +66,7 @@ FLOAT_DTYPES = (*HALF_DTYPES, torch.float32, torch.float64)
 COMPLEX = {torch.float32: np.complex64, torch.float64: np.complex128}
 DEVICES_WITHOUT_FLOAT64 = ("mps",)
 BLOCK = reference.BLOCK
-KEPT = 16  # sets of frequencies whose constants stay on a device
+KEPT = 16  # constants of each kind that stay on their devices
 
 
 class AttentionTerms(NamedTuple):
@@ -208,8 +208,9 @@ def rotation_matrix(
     if not isinstance(offset, Tensor | float):  # in a graph, a float may be symbolic
         offset = check_real("offset", offset)
     encoding = _encode(_as_positions("offset", offset, device), clocks, "split", dtype)
-    sin, cos = (part.diag() for part in encoding.chunk(2))
-    matrix = torch.cat((torch.cat((cos, -sin), dim=1), torch.cat((sin, cos), dim=1)))
+    sin, cos = encoding.chunk(2)
+    above = torch.cat((cos.diag(), (-sin).diag()), dim=1)
+    matrix = torch.cat((above, torch.cat((sin.diag(), cos.diag()), dim=1)))
     if layout == "split":
         return matrix
     order = torch.arange(clocks.d_model, device=matrix.device).view(2, -1).T.flatten()
@@ -554,8 +555,8 @@ def _encode_on_host(
 
 def _rotate(x: Tensor, cos: Tensor, sin: Tensor, layout: Layout) -> Tensor:
     """Each pair s + ic times cos − i sin: in eager mode in as few passes over memory as the layout
-    allows, in a graph written out for the compiler to fuse, and
-    under `torch.func` without writing in place."""
+    allows; written out in a graph, for the compiler to fuse, and under `torch.func`, which cannot
+    map what is written in place."""
     if torch.compiler.is_compiling() or _is_transforming():
         s, c = (x[..., 0::2], x[..., 1::2]) if layout == "interleaved" else x.chunk(2, dim=-1)
         return _join(s * cos + c * sin, c * cos - s * sin, layout).to(x.dtype)
@@ -682,8 +683,9 @@ class _Kept:
         self.kept: dict[tuple[object, ...], Tensor] = {}
 
     def __call__(self, *key: object) -> Tensor:
-        if key in self.kept and not _makes_stand_ins():
-            return self.kept[key]
+        kept = self.kept.get(key)
+        if kept is not None and not _makes_stand_ins():
+            return kept
         with torch.inference_mode(False):
             built = self.build(*key)
         if _is_lasting():
