@@ -3,15 +3,12 @@
 import copy
 import io
 import pickle
-import warnings
 from functools import partial
 from typing import Any
 
 import pytest
 import torch
 from torch import Tensor, nn
-from torch.autograd.forward_ad import dual_level, make_dual, unpack_dual
-from torch.fx.experimental.proxy_tensor import make_fx
 
 import pe_lib.numpy
 import pe_lib.torch
@@ -268,57 +265,6 @@ def test_zero_size_batches() -> None:
         assert RotaryPositionalEncoding(8)(torch.zeros(shape)).shape == shape
 
 
-def test_vmap_and_functional_gradients() -> None:
-    positions = torch.rand(4, 3, dtype=torch.float64)
-    mapped = torch.func.vmap(lambda p: sinusoidal_encoding(p, 8))(positions)
-    assert torch.equal(mapped, sinusoidal_encoding(positions, 8))
-    slope = torch.func.grad(lambda p: sinusoidal_encoding(p, 2, dtype=torch.float64)[0])(
-        torch.tensor(2.0, dtype=torch.float64)
-    )
-    assert slope == pytest.approx(torch.cos(torch.tensor(2.0, dtype=torch.float64)).item())
-
-
-def test_nothing_is_hidden_from_a_derivative_or_a_tracer() -> None:
-    """On the CPU NumPy does the arithmetic, but not where PyTorch has to see it done."""
-
-    def encode(p: Tensor) -> Tensor:
-        return sinusoidal_encoding(p, 8, dtype=torch.float64)
-
-    few, others = torch.tensor([0.5, 3.0]).double(), torch.tensor([7.0, 1.25]).double()
-    slopes = torch.func.vmap(torch.func.jacrev(encode))(few)
-    with dual_level():
-        tangent = unpack_dual(encode(make_dual(few, torch.ones_like(few)))).tangent
-    assert torch.allclose(tangent, slopes)
-    for positions, later in ((few, others), (torch.arange(2), torch.tensor([9, 70_000]))):
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # the tracer's, of values that were looked at
-            traced = torch.jit.trace(encode, (positions,))
-        assert torch.allclose(traced(later), encode(later), rtol=0, atol=1e-15)
-        assert torch.allclose(make_fx(encode)(positions)(later), encode(later), rtol=0, atol=1e-15)
-        assert torch.allclose(torch.func.vmap(encode)(later), encode(later), rtol=0, atol=1e-15)
-    few.requires_grad_()
-    with torch.no_grad():
-        assert not encode(few).requires_grad
-    assert encode(few).requires_grad
-
-
-def test_what_a_derivative_wraps_does_not_reach_the_caches(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    for constants in (pe_lib.torch._turns, pe_lib.torch._marks):
-        monkeypatch.setattr(constants, "kept", {})
-
-    def encode(p: Tensor) -> Tensor:
-        return sinusoidal_encoding(p, 8, dtype=torch.float64)
-
-    few = torch.tensor([0.5, 3.0], dtype=torch.float64)
-    slopes = torch.func.vmap(torch.func.jacrev(encode))(few)
-    compiled = torch.compile(encode, backend="aot_eager")
-    for way in (make_fx(encode)(few), compiled):
-        assert torch.allclose(way(few), encode(few), rtol=0, atol=1e-15)
-    assert torch.equal(torch.func.vmap(torch.func.jacrev(encode))(few), slopes)
-
-
 @pytest.mark.parametrize("seq_len", [1, 64 * 40, 64 * 129 + 5])
 def test_threads_share_a_table_without_changing_a_bit(seq_len: int) -> None:
     build = partial(pe_lib.numpy.sinusoidal_table, seq_len, 512, start=123_456)
@@ -337,15 +283,6 @@ def test_a_device_without_float64_gets_the_same_numbers(monkeypatch: pytest.Monk
     expected = sinusoidal_encoding(torch.arange(9), 8)
     monkeypatch.setattr("pe_lib.torch.DEVICES_WITHOUT_FLOAT64", ("meta",))
     assert sinusoidal_table(9, 8, device="meta").shape == expected.shape
-
-
-def test_stand_ins_for_tensors_do_not_reach_the_caches() -> None:
-    from torch._subclasses.fake_tensor import FakeTensorMode
-
-    with FakeTensorMode():
-        assert sinusoidal_encoding(torch.arange(3), 38).shape == (3, 38)
-        assert SinusoidalPositionalEncoding(38, 4)(torch.zeros(1, 9, 38)).shape == (1, 9, 38)
-    assert torch.isfinite(sinusoidal_encoding(torch.arange(3), 38)).all()
 
 
 def test_embedding_scaled_encoded_dropped_trains_beyond_max_len() -> None:

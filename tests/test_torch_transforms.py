@@ -38,6 +38,67 @@ def whole(f: Callable[..., Any]) -> Callable[..., Any]:
     return torch.compile(f, fullgraph=True, backend="aot_eager")
 
 
+@pytest.fixture
+def nothing_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No constants yet, so that the first call makes them."""
+    for constants in (pe_lib.torch._turns, pe_lib.torch._marks):
+        monkeypatch.setattr(constants, "kept", {})
+
+
+def test_vmap_and_functional_gradients() -> None:
+    positions = torch.rand(4, 3, dtype=torch.float64)
+    mapped = vmap(lambda p: sinusoidal_encoding(p, 8))(positions)
+    assert torch.equal(mapped, sinusoidal_encoding(positions, 8))
+    slope = grad(lambda p: sinusoidal_encoding(p, 2, dtype=torch.float64)[0])(
+        torch.tensor(2.0, dtype=torch.float64)
+    )
+    assert slope == pytest.approx(torch.cos(torch.tensor(2.0, dtype=torch.float64)).item())
+
+
+def test_nothing_is_hidden_from_a_derivative_or_a_tracer() -> None:
+    """On the CPU NumPy does the arithmetic, but not where PyTorch has to see it done."""
+
+    def encode(p: Tensor) -> Tensor:
+        return sinusoidal_encoding(p, 8, dtype=torch.float64)
+
+    few, others = torch.tensor([0.5, 3.0]).double(), torch.tensor([7.0, 1.25]).double()
+    slopes = vmap(jacrev(encode))(few)
+    with dual_level():
+        tangent = unpack_dual(encode(make_dual(few, torch.ones_like(few)))).tangent
+    assert torch.allclose(tangent, slopes)
+    for positions, later in ((few, others), (torch.arange(2), torch.tensor([9, 70_000]))):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # the tracer's, of values that were looked at
+            traced = torch.jit.trace(encode, (positions,))
+        assert torch.allclose(traced(later), encode(later), rtol=0, atol=1e-15)
+        assert torch.allclose(make_fx(encode)(positions)(later), encode(later), rtol=0, atol=1e-15)
+        assert torch.allclose(vmap(encode)(later), encode(later), rtol=0, atol=1e-15)
+    few.requires_grad_()
+    with torch.no_grad():
+        assert not encode(few).requires_grad
+    assert encode(few).requires_grad
+
+
+@pytest.mark.usefixtures("nothing_kept")
+def test_what_a_derivative_wraps_does_not_reach_the_caches() -> None:
+    def encode(p: Tensor) -> Tensor:
+        return sinusoidal_encoding(p, 8, dtype=torch.float64)
+
+    few = torch.tensor([0.5, 3.0], dtype=torch.float64)
+    slopes = vmap(jacrev(encode))(few)
+    compiled = torch.compile(encode, backend="aot_eager")
+    for way in (make_fx(encode)(few), compiled):
+        assert torch.allclose(way(few), encode(few), rtol=0, atol=1e-15)
+    assert torch.equal(vmap(jacrev(encode))(few), slopes)
+
+
+def test_stand_ins_for_tensors_do_not_reach_the_caches() -> None:
+    with FakeTensorMode():
+        assert sinusoidal_encoding(torch.arange(3), 38).shape == (3, 38)
+        assert SinusoidalPositionalEncoding(38, 4)(torch.zeros(1, 9, 38)).shape == (1, 9, 38)
+    assert torch.isfinite(sinusoidal_encoding(torch.arange(3), 38)).all()
+
+
 @pytest.mark.parametrize("order", range(1, 9))
 def test_every_derivative_is_the_pair_turned_by_a_quarter(order: int) -> None:
     """dⁿ/dxⁿ sin ωx = ωⁿ sin(ωx + nπ/2); a truncated series would be found out at the fourth."""
@@ -74,12 +135,8 @@ def test_half_types_have_every_kind_of_derivative(dtype: torch.dtype) -> None:
     assert close(hessian(lambda p: encode(p).double().sum())(P), twice)
 
 
-def test_functionalize_sees_the_values_and_leaves_nothing_behind(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    for constants in (pe_lib.torch._turns, pe_lib.torch._marks):
-        monkeypatch.setattr(constants, "kept", {})
-
+@pytest.mark.usefixtures("nothing_kept")
+def test_functionalize_sees_the_values_and_leaves_nothing_behind() -> None:
     def encode(p: Tensor) -> Tensor:
         return sinusoidal_encoding(p, 4, dtype=torch.float64)
 
@@ -158,6 +215,8 @@ def test_rotate_is_mapped_over_both_arguments_at_once(layout: Any) -> None:
 def test_rotation_matrix_has_a_device_and_a_derivative(layout: Any) -> None:
     with torch.device("meta"):
         assert rotation_matrix(1, 4, layout=layout).device.type == "meta"
+    matrix = rotation_matrix(0.7, 6, layout=layout)
+    assert not torch.signbit(matrix[matrix == 0]).any()  # or they print as -0
     offset = torch.tensor(0.7, dtype=torch.float64)
     slope = jacrev(lambda offset: rotation_matrix(offset, 6, layout=layout))(offset)
     step = 1e-6
