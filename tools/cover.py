@@ -27,7 +27,7 @@ def draw_svg() -> str:
     """The picture as the text of an SVG file."""
     plots.use_style()
     buffer = io.StringIO()
-    with mpl.rc_context({"svg.fonttype": "path"}):
+    with mpl.rc_context({"svg.fonttype": "path", "font.size": 13}):
         draw().savefig(buffer, format="svg", metadata={"Date": None})
     return "\n".join(line.rstrip() for line in buffer.getvalue().splitlines()) + "\n"
 
@@ -54,13 +54,14 @@ def draw_table(ax: Axes) -> None:
 
 
 def draw_turn(ax: Axes, pair: int) -> None:
-    """The clock of one pair before (light) and after (dark) the turn by ω_iΔx."""
+    """The clock of one pair before (dashed) and after the turn by ω_iΔx."""
     omega = pe.frequencies(D_MODEL)[pair]
     plots.clock(ax, omega * POSITION, colour=plots.SKY)
+    ax.lines[0].set_linestyle((0, (2, 1)))
     plots.clock(ax, omega * (POSITION + OFFSET), colour=plots.BLUE)
     before, after = (90 - np.degrees(omega * x) for x in (POSITION, POSITION + OFFSET))
     ax.add_patch(Arc((0, 0), 1, 1, theta1=after, theta2=before, color=plots.VERMILION, lw=1.5))
-    ax.set_title(f"pair {pair}", loc="center", fontsize=10)
+    ax.set_title(f"pair {pair}", loc="center", fontsize=13)
 
 
 if __name__ == "__main__":

@@ -75,7 +75,22 @@ async function reachEquations() {
   reachWideFormulas();
 }
 
+/** On a phone the outline of a page lies over its text: it goes once a heading was chosen. */
+function closeOutline() {
+  const outline = document.getElementById("pst-secondary-sidebar-modal");
+  outline?.addEventListener("click", ({ target }) => target.closest("a") && outline.close());
+}
+
+/** The search quotes the texts that it finds, without the formulas in them. */
+function quoteWithoutFormulas() {
+  if (typeof Search === "undefined") return;
+  const quoted = Search.htmlToText;
+  Search.htmlToText = (...page) => quoted(...page).replace(/\\\(.*?\\\)|\\\[.*?\\\]/gs, "…");
+}
+
 prepareWidgetManager();
+closeOutline();
+quoteWithoutFormulas();
 document.querySelectorAll(".live-figure").forEach(nameSliders);
 window.addEventListener("load", reachEquations);
 window.addEventListener("resize", reachWideContent);

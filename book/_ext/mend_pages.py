@@ -34,14 +34,29 @@ def name_buttons(page: BeautifulSoup) -> None:
 
 
 def submit_search(page: BeautifulSoup) -> None:
-    """The form of the search gets a button to send it: its own icon."""
+    """The form of the search gets a button to send it: its own icon. The button comes after the
+    field, since a dialog that opens gives the focus to the first that can take it."""
     for icon in page.select("form.bd-search > i"):
         icon["aria-hidden"] = "true"
-        icon.wrap(page.new_tag("button", attrs={"type": "submit", "aria-label": "Search"}))
+        button = page.new_tag("button", attrs={"type": "submit", "aria-label": "Search"})
+        icon.insert_after(button)
+        button.append(icon.extract())
+        button.find_parent("form").append(button.extract())
+
+
+def drop_hidden_toggles(page: BeautifulSoup) -> None:
+    """The theme's script listens to the first buttons for contents and outline that it finds: they
+    must not be those of the header that the book hides."""
+    for button in page.select("#pst-header .sidebar-toggle"):
+        button.decompose()
 
 
 def use_landmarks(page: BeautifulSoup) -> None:
-    """All content belongs to a landmark, and a heading is one."""
+    """All content belongs to a landmark, and a heading is one. The search quotes from what has the
+    role of the main content: the article, without the buttons around it."""
+    for article in page.select("main .bd-article"):
+        article["role"] = "main"
+        del article.find_parent("main")["role"]
     for item in page.select(".sidebar-primary-item:has(> .navbar-brand)"):
         item.name, item["aria-label"] = "nav", "Home"
     for caption in page.select("p.caption[role=heading]"):
@@ -69,6 +84,22 @@ def mend_anchors(page: BeautifulSoup) -> None:
     for link in page.select('a[href*="#"]'):
         address, anchor = str(link["href"]).split("#", 1)
         link["href"] = f"{address}#{anchor.replace('/', '-')}"
+
+
+def keep_together(page: BeautifulSoup) -> None:
+    """No line begins with the comma after a formula, or ends with the bracket before it."""
+    for formula in page.select(".bd-article span.math"):
+        kept = page.new_tag("span", attrs={"class": "kept"})
+        formula.wrap(kept)
+        before, after = kept.previous_sibling, kept.next_sibling
+        if isinstance(before, NavigableString) and (joined := re.search(r"\S+$", before)):
+            kept.insert(0, joined[0])
+            before.replace_with(before[: joined.start()])
+        if isinstance(after, NavigableString) and (joined := re.match(r"\S+", after)):
+            kept.append(joined[0])
+            after.replace_with(after[joined.end() :])
+        if len(kept.contents) == 1:
+            kept.unwrap()
 
 
 def scope_headings(page: BeautifulSoup) -> None:
@@ -131,7 +162,14 @@ def order_head(page: BeautifulSoup) -> None:
         if isinstance(page.body, Tag):
             page.body.append(state.extract())
     if page.title is not None:
-        page.title.string = re.sub(r"^[\d.]+\s+", "", page.title.get_text())
+        own, _, of_book = re.sub(r"^[\d.]+\s+", "", page.title.get_text()).partition(" — ")
+        page.title.string = own if own == of_book else f"{own} — {of_book}"
+
+
+def be_light_at_first(page: BeautifulSoup) -> None:
+    """Without scripts nothing tells light from dark, and a page would have neither's colours."""
+    for root in page.select("html[data-theme]"):
+        root["data-theme"] = "light"
 
 
 def write_booleans(page: BeautifulSoup) -> None:
@@ -144,13 +182,16 @@ def write_booleans(page: BeautifulSoup) -> None:
 MENDS: tuple[Callable[[BeautifulSoup], None], ...] = (
     name_buttons,
     submit_search,
+    drop_hidden_toggles,
     use_landmarks,
     mend_references,
     mend_anchors,
+    keep_together,
     scope_headings,
     name_folds,
     name_languages,
     order_head,
+    be_light_at_first,
     write_booleans,
 )
 
