@@ -81,6 +81,8 @@ from pe_lib._checks import (
 
 __all__ = [
     "AttentionTerms",
+    "Layout",
+    "Spacing",
     "attention_terms",
     "frequencies",
     "rotate",
@@ -240,6 +242,7 @@ def sinusoidal_encoding(
     return encoding
 
 
+@np.errstate(under="ignore")
 def rotation_matrix(
     offset: SupportsFloat,
     d_model: SupportsIndex,
@@ -283,6 +286,7 @@ def rotation_matrix(
     return matrix
 
 
+@np.errstate(under="ignore")
 def rotate(
     x: ArrayLike,
     offset: ArrayLike,

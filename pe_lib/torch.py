@@ -10,13 +10,13 @@ in a compiled graph, a position that is not finite gives NaN without a synchroni
 The angles are float64 arithmetic on the device itself, and every product in them that matters is
 exact, so a compiler that fuses a product with a sum changes nothing. On the CPU, outside graphs and
 derivatives, `pe_lib.numpy` does the work. A device without float64 (MPS) gets its result from the
-CPU, by a copy, within the same bound.
+CPU, by a copy, within the same bound; a result in float64 it cannot hold.
 """
 
 import math
 from collections.abc import Callable
 from functools import partial
-from typing import NamedTuple, Self, SupportsFloat, SupportsIndex
+from typing import TYPE_CHECKING, NamedTuple, Self, SupportsFloat, SupportsIndex
 
 import numpy as np
 import torch
@@ -49,8 +49,10 @@ from pe_lib.numpy import FloatArray
 
 __all__ = [
     "AttentionTerms",
+    "Layout",
     "RotaryPositionalEncoding",
     "SinusoidalPositionalEncoding",
+    "Spacing",
     "attention_terms",
     "frequencies",
     "rotate",
@@ -66,7 +68,8 @@ FLOAT_DTYPES = (*HALF_DTYPES, torch.float32, torch.float64)
 COMPLEX = {torch.float32: np.complex64, torch.float64: np.complex128}
 DEVICES_WITHOUT_FLOAT64 = ("mps",)
 BLOCK = reference.BLOCK
-KEPT = 16  # constants of each kind that stay on their devices
+KEPT = 32  # constants of each kind that stay on their devices
+CHUNK = 2**20  # pairs computed at a time on a device, so that what is temporary stays small
 
 
 class AttentionTerms(NamedTuple):
@@ -179,7 +182,8 @@ def sinusoidal_encoding(
     clocks = _clocks(d_model, base, spacing)
     check_layout(layout)
     _check_float_dtype(dtype)
-    return _encode(_as_positions("positions", positions, device), clocks, layout, dtype)
+    encoding = _encode(_as_positions("positions", positions, device), clocks, layout, dtype)
+    return encoding if device is None else encoding.to(device)
 
 
 def rotation_matrix(
@@ -208,7 +212,7 @@ def rotation_matrix(
     if not isinstance(offset, Tensor | float):  # in a graph, a float may be symbolic
         offset = check_real("offset", offset)
     encoding = _encode(_as_positions("offset", offset, device), clocks, "split", dtype)
-    sin, cos = encoding.chunk(2)
+    sin, cos = encoding.to(encoding.device if device is None else device).chunk(2)
     above = torch.cat((cos.diag(), (-sin).diag()), dim=1)
     matrix = torch.cat((above, torch.cat((sin.diag(), cos.diag()), dim=1)))
     if layout == "split":
@@ -243,12 +247,11 @@ def rotate(
     _check_rows("x", x, axes=1)
     clocks = _clocks(x.shape[-1], base, spacing, "the last axis of x")
     check_layout(layout)
-    offset = _as_positions("offset", offset, x.device if _is_on_host(offset) else None)
-    _check_same_device("offset", offset, "x", x)
-    check_broadcast("offset", tuple(offset.shape), tuple(x.shape[:-1]), "x.shape[:-1]")
+    offset = _as_positions_of_rows("offset", offset, x)
     working = torch.promote_types(x.dtype, torch.float32)
-    if (values := _values(offset)) is None:
-        return _rotate(x, *_cos_sin(offset, clocks, working), layout)
+    if x.device.type != "cpu" or (values := _values(offset)) is None:
+        cos, sin = _cos_sin(offset, clocks, working)
+        return _rotate(x, cos.to(x.device), sin.to(x.device), layout)
     turned = torch.from_numpy(reference._turn_all(values, clocks, COMPLEX[working]))
     if layout == "interleaved":
         return _multiply(x, turned)
@@ -314,18 +317,19 @@ def attention_terms(
 class SinusoidalPositionalEncoding(nn.Module):
     """Add the sinusoidal encoding to embeddings: Vaswani et al. (2017), sections 3.4 and 3.5.
 
-    The table is a non-persistent buffer. It follows ``.to``, ``.half``, ``.bfloat16`` and
-    ``to_empty``, each time rounded anew from float64, and it grows when a sequence runs on past its
-    end; rows further off are computed. A compiled graph reads it and leaves it as it is, as do the
-    transforms of ``torch.func``; an exported graph, which must hold at any length, computes its
-    rows.
+    The table is a non-persistent buffer of ``max_len`` rows. It follows ``.to``, ``.half``,
+    ``.bfloat16`` and ``to_empty``, each time rounded anew from float64. Past its end, rows are
+    computed. On the CPU a longer table is then kept beside it, as long as sequences run on from one
+    to the next; on a device, whose queues and captured graphs would outlive a table that is
+    replaced, none is. Compiled graphs and the transforms of ``torch.func`` read the buffer and keep
+    nothing; an exported graph, which must hold at any length, computes all of its rows.
 
     Parameters
     ----------
     d_model
         Width of the embeddings, a positive even integer.
     max_len
-        Number of positions to hold at first. Longer sequences work.
+        Number of positions to hold. Longer sequences work.
     dropout
         Rate of the dropout after the sum, from 0 to 1.
     base, spacing, layout
@@ -341,6 +345,10 @@ class SinusoidalPositionalEncoding(nn.Module):
     """
 
     table: Tensor
+    longer: Tensor | None  # no buffer: what averages or synchronises models needs equal shapes
+
+    if TYPE_CHECKING:
+        __call__: Callable[..., Tensor]
 
     def __init__(
         self,
@@ -366,7 +374,8 @@ class SinusoidalPositionalEncoding(nn.Module):
 
     def reset_parameters(self) -> None:
         """Fill the table anew, for example after ``to_empty``."""
-        self.table = self._rows(len(self.table), 0)
+        self.longer = None
+        self.table = self._lasting_rows(len(self.table))
 
     def forward(
         self, x: Tensor, *, positions: Tensor | None = None, offset: SupportsIndex = 0
@@ -384,6 +393,7 @@ class SinusoidalPositionalEncoding(nn.Module):
         else:
             positions = _as_row_positions(positions, offset, x)
             encoding = _encode(positions, _clocks(*self.clocks), self.layout, self.table.dtype)
+            encoding = encoding.to(x.device)
         return self.dropout(torch.add(encoding, x, alpha=self.scale).to(x.dtype))  # type: ignore[no-any-return]
 
     def extra_repr(self) -> str:
@@ -394,14 +404,23 @@ class SinusoidalPositionalEncoding(nn.Module):
         )
 
     def _contiguous(self, seq_len: int, offset: int) -> Tensor:
-        end, table = offset + seq_len, self.table  # another thread may replace the module's
+        end = offset + seq_len
         if offset < 0 or torch.compiler.is_exporting():
             return self._rows(seq_len, offset)
+        if end <= len(self.table):
+            return self.table[offset:end]
+        if self.table.device.type != "cpu" or not _is_lasting():
+            return self._rows(seq_len, offset)
+        table = self.table if self.longer is None else self.longer  # a thread may replace it
+        if offset > len(table):
+            return self._rows(seq_len, offset)
         if end > len(table):
-            if offset > len(table) or not _is_lasting():
-                return self._rows(seq_len, offset)
-            self.table = table = self._rows(max(end, 2 * len(table)), 0)
+            self.longer = table = self._lasting_rows(max(end, 2 * len(table)))
         return table[offset:end]
+
+    def _lasting_rows(self, seq_len: int) -> Tensor:
+        with torch.inference_mode(False):  # or no derivative could be taken through them later
+            return self._rows(seq_len, 0)
 
     def _rows(self, seq_len: int, start: int) -> Tensor:
         d_model, base, spacing = self.clocks
@@ -451,6 +470,9 @@ class RotaryPositionalEncoding(nn.Module):
     True
     """
 
+    if TYPE_CHECKING:
+        __call__: Callable[..., Tensor]
+
     def __init__(
         self,
         head_dim: SupportsIndex,
@@ -486,7 +508,7 @@ class RotaryPositionalEncoding(nn.Module):
             )
         else:
             positions = _as_row_positions(positions, offset, x)
-            table = _encode(positions, _clocks(*self.clocks), "split", working)
+            table = _encode(positions, _clocks(*self.clocks), "split", working).to(x.device)
         sin, cos = table.chunk(2, dim=-1)
         return _rotate(x, cos, -sin, self.layout)
 
@@ -537,8 +559,16 @@ def _fraction(turns: Tensor) -> Tensor:
 def _encode(positions: Tensor, clocks: Clocks, layout: Layout, dtype: torch.dtype) -> Tensor:
     if (values := _values(positions)) is not None:
         return _encode_on_host(values, clocks, layout, dtype)
-    cos, sin = _cos_sin(positions, clocks, dtype)
-    return _join(sin, cos, layout)
+    size = max(1, 2 * CHUNK // clocks.d_model)
+    if _is_followed(positions) or positions.numel() <= size:
+        cos, sin = _cos_sin(positions, clocks, dtype)
+        return _join(sin, cos, layout)
+    encoding = torch.empty(*positions.shape, clocks.d_model, dtype=dtype, device=positions.device)
+    rows = encoding.view(-1, clocks.d_model).split(size)
+    for part, some in zip(rows, positions.reshape(-1).split(size), strict=True):
+        cos, sin = _cos_sin(some, clocks, dtype)
+        part.copy_(_join(sin, cos, layout))
+    return encoding
 
 
 def _encode_on_host(
@@ -675,24 +705,33 @@ def _round(x: Tensor, dtype: torch.dtype) -> Tensor:
 
 
 class _Kept:
-    """Constants of ``build(…, device)``, the last few of which are kept on their device, so that
-    forward copies nothing."""
+    """Constants of ``build(…, device)``, kept on their device, so that forward copies nothing. The
+    ones that were used last are kept, and all that a CUDA graph under capture reads, since it goes
+    on to read them at their address."""
 
     def __init__(self, build: Callable[..., Tensor]) -> None:
         self.build = build
         self.kept: dict[tuple[object, ...], Tensor] = {}
+        self.captured: dict[tuple[object, ...], Tensor] = {}
 
     def __call__(self, *key: object) -> Tensor:
         kept = self.kept.get(key)
         if kept is not None and not _makes_stand_ins():
+            self._keep(key, kept)
             return kept
         with torch.inference_mode(False):
             built = self.build(*key)
         if _is_lasting():
-            for oldest in list(self.kept)[: 1 - KEPT]:
-                self.kept.pop(oldest, None)
-            self.kept[key] = built
+            self._keep(key, built)
         return built
+
+    def _keep(self, key: tuple[object, ...], constant: Tensor) -> None:
+        if constant.is_cuda and torch.cuda.is_current_stream_capturing():
+            self.captured[key] = constant
+        self.kept.pop(key, None)
+        self.kept[key] = constant  # at the end of those that wait to be forgotten
+        for oldest in list(self.kept)[:-KEPT]:
+            self.kept.pop(oldest, None)
 
 
 @_Kept
@@ -774,7 +813,12 @@ def _as_positions(name: str, values: Tensor | ArrayLike, device: Device) -> Tens
     if not isinstance(values, Tensor):
         if torch.compiler.is_compiling():
             return torch.as_tensor(values, dtype=torch.float64, device=device)
-        return torch.as_tensor(reference._as_positions(name, values), device=device)
+        array = reference._as_positions(name, values)
+        if _lacks_float64(device):
+            return torch.as_tensor(array, device="cpu")
+        if array.ndim == 0:  # filled in on the device: a copy from the host would wait for it
+            return torch.full((), array.item(), dtype=torch.float64, device=device)
+        return torch.as_tensor(array, device=device)
     if values.dtype.is_complex or values.dtype == torch.bool:
         raise TypeError(f"{name} must be real numbers, got dtype {values.dtype}")
     if values.layout != torch.strided:
@@ -782,7 +826,12 @@ def _as_positions(name: str, values: Tensor | ArrayLike, device: Device) -> Tens
     if values.dtype.is_floating_point and not _looks_finite(values):
         bad = values[~torch.isfinite(values)].flatten()[0].item()
         raise ValueError(f"{name} must be finite, got {bad}")
-    return values.to(device) if device is not None else values
+    return values if device is None or _lacks_float64(device) else values.to(device)
+
+
+def _lacks_float64(device: Device) -> bool:
+    """Whether positions for this device stay where they are, and what is made of them moves."""
+    return device is not None and torch.device(device).type in DEVICES_WITHOUT_FLOAT64
 
 
 def _looks_finite(values: Tensor) -> bool:
@@ -837,9 +886,16 @@ def _as_row_positions(positions: Tensor, offset: SupportsIndex, x: Tensor) -> Te
     """Explicit positions of the rows of x, given in place of an offset."""
     if _integer("offset", offset) != 0:
         raise ValueError(f"offset must be 0 where positions are given, got {offset!r}")
-    positions = _as_positions("positions", positions, x.device if _is_on_host(positions) else None)
-    _check_same_device("positions", positions, "x", x)
-    check_broadcast("positions", tuple(positions.shape), tuple(x.shape[:-1]), "x.shape[:-1]")
+    return _as_positions_of_rows("positions", positions, x)
+
+
+def _as_positions_of_rows(name: str, values: Tensor | ArrayLike, x: Tensor) -> Tensor:
+    """One position for each row of x, on its device (or the host, if that has no float64)."""
+    on_host = _is_on_host(values)
+    positions = _as_positions(name, values, x.device if on_host else None)
+    if not (on_host and _lacks_float64(x.device)):
+        _check_same_device(name, positions, "x", x)
+    check_broadcast(name, tuple(positions.shape), tuple(x.shape[:-1]), "x.shape[:-1]")
     return positions
 
 
@@ -854,6 +910,9 @@ def _check_rows(name: str, x: Tensor, *, axes: int) -> None:
         raise TypeError(
             f"{name} must be a tensor of float16, bfloat16, float32 or float64, got {got}"
         )
+    if x.layout != torch.strided or x.is_nested:
+        kind = "nested" if x.is_nested else x.layout
+        raise TypeError(f"{name} must be a dense tensor, got layout {kind}")
     check_axes(name, tuple(x.shape), at_least=axes)
 
 

@@ -1,5 +1,6 @@
 """On a GPU: the same bound, on the device, without a word to the host."""
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -70,6 +71,8 @@ def test_forward_never_waits_for_the_device(dtype: torch.dtype) -> None:
             rotary(x)
             rotary(x, positions=positions)
             rotate(x, positions)
+            rotate(x, 7)
+            module(x, offset=100)  # past the end of the table
             sinusoidal_table(5000, 64, device="cuda", dtype=dtype)
         finally:
             torch.cuda.set_sync_debug_mode("default")
@@ -83,6 +86,47 @@ def test_module_follows_its_device() -> None:
     assert module.table.device.type == "cuda"
     with pytest.raises(ValueError, match=r"one device, got cpu and cuda:0"):
         module(x)
+
+
+def test_a_captured_graph_reads_what_stays() -> None:
+    """Longer sequences and other frequencies, in eager mode, leave its memory as it was."""
+    module, rotary = SinusoidalPositionalEncoding(64, 128).cuda(), RotaryPositionalEncoding(64)
+    x = torch.randn(2, 96, 64, device="cuda")
+
+    def run() -> tuple[torch.Tensor, ...]:
+        return module(x), module(x, offset=100), rotary(x), rotate(x, 7)
+
+    side = torch.cuda.Stream()
+    with torch.cuda.stream(side):  # constants travel once
+        expected = [result.clone() for result in run()]
+    torch.cuda.synchronize()
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        captured = run()
+    module(torch.randn(1, 4000, 64, device="cuda"))
+    for d_model in range(2, 200, 2):
+        sinusoidal_table(100, d_model, device="cuda")
+    graph.replay()
+    torch.cuda.synchronize()
+    for found, result in zip(captured, expected, strict=True):
+        assert torch.equal(found, result)
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float32])
+def test_what_is_temporary_is_small(dtype: torch.dtype) -> None:
+    positions = torch.randint(0, 2**32, (2**17,), device="cuda")
+    makers: list[Callable[[], torch.Tensor]] = [
+        lambda: sinusoidal_table(2**17, 1024, device="cuda", dtype=dtype),
+        lambda: sinusoidal_encoding(positions, 1024, dtype=dtype),
+    ]
+    for make in makers:
+        size = make().nbytes  # constants travel once
+        torch.cuda.empty_cache()
+        torch.cuda.reset_peak_memory_stats()
+        before = torch.cuda.memory_allocated()
+        result = make()
+        assert torch.cuda.max_memory_allocated() - before <= 2 * size
+        del result
 
 
 def test_positions_that_are_not_finite_give_nan() -> None:

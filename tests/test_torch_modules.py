@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 import torch
 from torch import Tensor, nn
+from torch.utils._python_dispatch import TorchDispatchMode
 
 import pe_lib.numpy
 import pe_lib.torch
@@ -16,6 +17,7 @@ from pe_lib.torch import (
     RotaryPositionalEncoding,
     SinusoidalPositionalEncoding,
     rotate,
+    rotation_matrix,
     sinusoidal_encoding,
     sinusoidal_table,
 )
@@ -68,23 +70,54 @@ def test_negative_and_distant_offsets() -> None:
     assert torch.equal(module(x, offset=100)[0], sinusoidal_table(103, 8)[100:])
 
 
-def test_growth_keeps_every_row_and_returns_no_view_of_the_table() -> None:
+def test_growth_leaves_the_buffer_and_returns_no_view_of_a_table() -> None:
     module = SinusoidalPositionalEncoding(8, max_len=4)
-    before = module.table.clone()
     result = module(torch.zeros(1, 5, 8))
-    assert len(module.table) >= 5
-    assert torch.equal(module.table[:4], before)
-    assert torch.equal(module.table, sinusoidal_table(len(module.table), 8))
     result.fill_(7)
-    assert not (module.table == 7).any()
+    assert torch.equal(module.table, sinusoidal_table(4, 8))
+    assert module.longer is not None
+    assert torch.equal(module.longer, sinusoidal_table(8, 8))
+    kept = module.longer
+    assert torch.equal(module(torch.zeros(1, 7, 8))[0], sinusoidal_table(7, 8))
+    assert module.longer is kept
+    assert module.bfloat16().longer is None
+    assert torch.equal(
+        module(torch.zeros(1, 9, 8))[0], sinusoidal_table(9, 8, dtype=torch.bfloat16).float()
+    )
     empty = SinusoidalPositionalEncoding(8, max_len=0)
     assert torch.equal(empty(torch.zeros(1, 5, 8))[0], sinusoidal_table(5, 8))
+
+
+def test_models_are_averaged_though_one_of_them_has_read_further() -> None:
+    module = SinusoidalPositionalEncoding(8, max_len=4)
+    model = nn.Sequential(nn.Linear(8, 8), module)
+    average = torch.optim.swa_utils.AveragedModel(model, use_buffers=True)
+    for length in (9, 20):
+        model(torch.zeros(1, length, 8))
+        average.update_parameters(model)
+    (table,) = (one for name, one in average.named_buffers() if name.endswith("table"))
+    assert torch.equal(table, sinusoidal_table(4, 8))
+
+
+def test_nothing_is_kept_past_the_end_on_a_device() -> None:
+    module = SinusoidalPositionalEncoding(8, max_len=4).to("meta")
+    assert module(torch.zeros(1, 9, 8, device="meta")).shape == (1, 9, 8)
+    assert module.longer is None
 
 
 def test_growth_in_inference_mode_leaves_a_module_that_trains() -> None:
     module, x = SinusoidalPositionalEncoding(8, max_len=2), torch.zeros(1, 9, 8)
     with torch.inference_mode():
         module(x)
+        module.double()
+        made = SinusoidalPositionalEncoding(8, max_len=2)
+    for table in (module.table, made.table, module.longer):
+        assert table is None or not table.is_inference()
+    module.float()
+    with torch.inference_mode():
+        module(x)
+        assert module.longer is not None
+        assert not module.longer.is_inference()
         RotaryPositionalEncoding(8)(x, positions=torch.arange(9))
     leaf = x.clone().requires_grad_()
     (module(leaf) ** 2).sum().backward()
@@ -279,10 +312,73 @@ def test_threads_share_a_table_without_changing_a_bit(seq_len: int) -> None:
         torch.set_num_threads(before)
 
 
-def test_a_device_without_float64_gets_the_same_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
-    expected = sinusoidal_encoding(torch.arange(9), 8)
+@LAYOUTS
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float32])
+def test_a_device_encodes_many_positions_in_parts(
+    monkeypatch: pytest.MonkeyPatch, dtype: torch.dtype, layout: Any
+) -> None:
+    monkeypatch.setattr("pe_lib.torch._values", lambda positions: None)  # as on a device
+    positions = 1e6 * torch.rand(7, 5, dtype=torch.float64)
+    whole = sinusoidal_encoding(positions, 8, dtype=dtype, layout=layout)
+    monkeypatch.setattr("pe_lib.torch.CHUNK", 12)
+    assert torch.equal(sinusoidal_encoding(positions, 8, dtype=dtype, layout=layout), whole)
+    assert torch.equal(sinusoidal_encoding(positions[:0], 8, dtype=dtype), whole[:0])
+
+
+def test_the_constants_that_were_used_last_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pe_lib.torch.KEPT", 3)
+    built: list[int] = []
+
+    def build(key: int) -> Tensor:
+        built.append(key)
+        return torch.zeros(1)
+
+    kept = pe_lib.torch._Kept(build)
+    for other in range(10):
+        kept(-1)  # wanted each time, between others
+        kept(other)
+    assert built == [-1, *range(10)]
+    assert len(kept.kept) == 3
+
+
+class WithoutFloat64(TorchDispatchMode):
+    """The device "meta" in the part of MPS: nothing on it may be of float64."""
+
+    def __init__(self) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        result = func(*args, **(kwargs or {}))
+        for tensor in result if isinstance(result, tuple | list) else [result]:
+            if isinstance(tensor, Tensor) and tensor.device.type == "meta":
+                assert tensor.dtype != torch.float64, func
+        return result
+
+
+def test_a_device_without_float64_gets_its_numbers_from_the_host(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr("pe_lib.torch.DEVICES_WITHOUT_FLOAT64", ("meta",))
-    assert sinusoidal_table(9, 8, device="meta").shape == expected.shape
+    x = torch.zeros(3, 8, device="meta")
+    module = SinusoidalPositionalEncoding(8, 4).to("meta")
+    rotary = RotaryPositionalEncoding(8, layout="split")
+    with WithoutFloat64():
+        results = [
+            sinusoidal_table(3, 8, device="meta"),
+            sinusoidal_encoding([0, 0.5, 3], 8, device="meta"),
+            sinusoidal_encoding(torch.arange(3.0, dtype=torch.float64), 8, device="meta"),
+            rotate(x, 7),
+            rotate(x, [1, 2, 3], layout="split"),
+            module(x.unsqueeze(0))[0],
+            module(x.unsqueeze(0), offset=9)[0],
+            module(x.unsqueeze(0), positions=[0, 1, 2])[0],
+            rotary(x),
+            rotary(x, positions=[0, 1, 2]),
+        ]
+        assert rotation_matrix(1, 8, dtype=torch.float32, device="meta").shape == (8, 8)
+    assert {(r.device.type, r.dtype, tuple(r.shape)) for r in results} == {
+        ("meta", torch.float32, (3, 8))
+    }
 
 
 def test_embedding_scaled_encoded_dropped_trains_beyond_max_len() -> None:

@@ -165,6 +165,7 @@ def test_growth_under_a_transform_leaves_the_module_as_it_was() -> None:
         module = SinusoidalPositionalEncoding(8, 4)
         assert torch.equal(way(module).reshape(100, 8), expected)
         assert torch.equal(pickle.loads(pickle.dumps(module)).table, expected[:4])
+        assert module.longer is None
     module = SinusoidalPositionalEncoding(8, 4)
     with FakeTensorMode(allow_non_fake_inputs=True) as mode:
         assert module(mode.from_tensor(x)).shape == x.shape
@@ -176,7 +177,8 @@ def test_growth_in_one_thread_leaves_the_rows_of_another() -> None:
         """Whatever table is set, another thread sets a shorter one at once."""
 
         def __setattr__(self, name: str, value: Any) -> None:
-            super().__setattr__(name, value[:9] if name == "table" else value)
+            shorter = name == "longer" and value is not None
+            super().__setattr__(name, value[:9] if shorter else value)
 
     assert torch.equal(Contended(8, 4)(torch.zeros(1, 60, 8))[0], sinusoidal_table(60, 8))
 
@@ -185,9 +187,10 @@ def test_one_row_far_off_does_not_make_the_table_reach_it() -> None:
     module = SinusoidalPositionalEncoding(8, 16)
     far = module(torch.zeros(1, 2, 8), offset=2**40)
     assert torch.equal(far[0], sinusoidal_table(2, 8, start=2**40))
-    assert len(module.table) == 16
+    assert module.longer is None
     module(torch.zeros(1, 1, 8), offset=16)  # the next one, as a decoder asks for it
-    assert len(module.table) == 32
+    assert module.longer is not None
+    assert len(module.longer) == 32
 
 
 def test_to_empty_on_the_same_device_fills_the_table() -> None:
@@ -259,9 +262,14 @@ def test_constants_of_many_frequencies_are_not_all_kept() -> None:
     assert len(pe_lib.torch._turns.kept) <= pe_lib.torch.KEPT
 
 
-def test_sparse_positions_are_refused() -> None:
+def test_what_is_not_dense_is_refused() -> None:
     with pytest.raises(TypeError, match="positions must be a dense tensor, got layout"):
         sinusoidal_encoding(torch.eye(2).to_sparse(), 4)
+    with pytest.raises(TypeError, match=r"x must be a dense tensor, got layout torch\.sparse"):
+        rotate(torch.eye(4).to_sparse(), 3)
+    ragged = torch.nested.nested_tensor([torch.zeros(2, 8), torch.zeros(3, 8)])
+    with pytest.raises(TypeError, match="x must be a dense tensor, got layout nested"):
+        SinusoidalPositionalEncoding(8)(ragged)
 
 
 def test_a_table_is_built_while_the_interpreter_shuts_down() -> None:
