@@ -62,11 +62,9 @@ from typing import NamedTuple, SupportsFloat, SupportsIndex
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
-from pe_lib import _exact
+from pe_lib import _checks, _exact
 from pe_lib._checks import (
     Clocks,
-    Layout,
-    Spacing,
     check_axes,
     check_broadcast,
     check_clocks,
@@ -81,8 +79,6 @@ from pe_lib._checks import (
 
 __all__ = [
     "AttentionTerms",
-    "Layout",
-    "Spacing",
     "attention_terms",
     "frequencies",
     "rotate",
@@ -92,6 +88,8 @@ __all__ = [
     "sinusoidal_table",
 ]
 
+Layout = _checks.Layout
+Spacing = _checks.Spacing
 FloatArray = NDArray[np.floating]
 ComplexArray = NDArray[np.complex128]
 

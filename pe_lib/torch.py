@@ -27,12 +27,10 @@ from torch.autograd.forward_ad import unpack_dual
 from torch.fx.experimental.symbolic_shapes import guard_scalar
 from torch.utils._python_dispatch import is_in_torch_dispatch_mode
 
-from pe_lib import _exact
+from pe_lib import _checks, _exact
 from pe_lib import numpy as reference
 from pe_lib._checks import (
     Clocks,
-    Layout,
-    Spacing,
     check_axes,
     check_broadcast,
     check_clocks,
@@ -49,10 +47,8 @@ from pe_lib.numpy import FloatArray
 
 __all__ = [
     "AttentionTerms",
-    "Layout",
     "RotaryPositionalEncoding",
     "SinusoidalPositionalEncoding",
-    "Spacing",
     "attention_terms",
     "frequencies",
     "rotate",
@@ -62,6 +58,8 @@ __all__ = [
     "sinusoidal_table",
 ]
 
+Layout = _checks.Layout
+Spacing = _checks.Spacing
 Device = torch.device | str | int | None
 HALF_DTYPES = (torch.float16, torch.bfloat16)
 FLOAT_DTYPES = (*HALF_DTYPES, torch.float32, torch.float64)

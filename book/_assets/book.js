@@ -81,16 +81,20 @@ function closeOutline() {
   outline?.addEventListener("click", ({ target }) => target.closest("a") && outline.close());
 }
 
-/** The search quotes the texts that it finds, without the formulas in them. */
-function quoteWithoutFormulas() {
+/** The search quotes from the article alone, without its formulas. */
+function quoteArticles() {
   if (typeof Search === "undefined") return;
-  const quoted = Search.htmlToText;
-  Search.htmlToText = (...page) => quoted(...page).replace(/\\\(.*?\\\)|\\\[.*?\\\]/gs, "…");
+  Search.htmlToText = (source, anchor) => {
+    const page = new DOMParser().parseFromString(source, "text/html");
+    page.querySelectorAll(".headerlink, script, style").forEach((part) => part.remove());
+    const quoted = (anchor && page.querySelector(`article ${anchor}`)) || page.querySelector("article");
+    return (quoted?.textContent ?? "").replace(/\\\(.*?\\\)|\\\[.*?\\\]/gs, "…");
+  };
 }
 
 prepareWidgetManager();
 closeOutline();
-quoteWithoutFormulas();
+quoteArticles();
 document.querySelectorAll(".live-figure").forEach(nameSliders);
 window.addEventListener("load", reachEquations);
 window.addEventListener("resize", reachWideContent);

@@ -36,12 +36,12 @@ def name_buttons(page: BeautifulSoup) -> None:
 def submit_search(page: BeautifulSoup) -> None:
     """The form of the search gets a button to send it: its own icon. The button comes after the
     field, since a dialog that opens gives the focus to the first that can take it."""
-    for icon in page.select("form.bd-search > i"):
-        icon["aria-hidden"] = "true"
+    for form in page.select("form.bd-search"):
         button = page.new_tag("button", attrs={"type": "submit", "aria-label": "Search"})
-        icon.insert_after(button)
-        button.append(icon.extract())
-        button.find_parent("form").append(button.extract())
+        for icon in form.select(":scope > i"):
+            icon["aria-hidden"] = "true"
+            button.append(icon.extract())
+        form.append(button)
 
 
 def drop_hidden_toggles(page: BeautifulSoup) -> None:
@@ -52,11 +52,7 @@ def drop_hidden_toggles(page: BeautifulSoup) -> None:
 
 
 def use_landmarks(page: BeautifulSoup) -> None:
-    """All content belongs to a landmark, and a heading is one. The search quotes from what has the
-    role of the main content: the article, without the buttons around it."""
-    for article in page.select("main .bd-article"):
-        article["role"] = "main"
-        del article.find_parent("main")["role"]
+    """All content belongs to a landmark, and a heading is one."""
     for item in page.select(".sidebar-primary-item:has(> .navbar-brand)"):
         item.name, item["aria-label"] = "nav", "Home"
     for caption in page.select("p.caption[role=heading]"):
