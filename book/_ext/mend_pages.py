@@ -88,7 +88,7 @@ def keep_together(page: BeautifulSoup) -> None:
         kept = page.new_tag("span", attrs={"class": "kept"})
         formula.wrap(kept)
         before, after = kept.previous_sibling, kept.next_sibling
-        if isinstance(before, NavigableString) and (joined := re.search(r"\S+$", before)):
+        if isinstance(before, NavigableString) and (joined := re.search(r"\S+\Z", before)):
             kept.insert(0, joined[0])
             before.replace_with(before[: joined.start()])
         if isinstance(after, NavigableString) and (joined := re.match(r"\S+", after)):
