@@ -1,5 +1,6 @@
 """The error bound that the library states, against two oracles and at the points hardest for it."""
 
+from decimal import localcontext
 from typing import Any
 
 import mpmath
@@ -19,6 +20,7 @@ from oracle import (
 
 from pe_lib import _exact
 from pe_lib._checks import Clocks
+from pe_lib.numpy import _powers
 from pe_lib.torch import _round, _table_on_device
 
 BOUND, LIMIT = 2.0**-50, 2**32
@@ -241,6 +243,19 @@ def test_frequencies_are_correctly_rounded_and_their_parts_exact(clocks: Clocks)
         with mpmath.workprec(320):
             parts = sum(mpmath.mpf(float(part[i])) for part in turns[:3])
             assert abs(parts - exact / (2 * mpmath.pi)) <= 2.0**-98
+
+
+def test_the_decimal_precision_of_the_caller_does_not_matter() -> None:
+    with localcontext(prec=5):
+        omega = NUMPY.pe.frequencies(12, base=777.25)
+    assert omega.tolist() == [float(frequency(i, 12, 777.25, "paper")) for i in range(6)]
+
+
+def test_an_encoding_of_integers_close_together_is_two_products_at_most() -> None:
+    """What the proof counts on: T(b) and T(64a), however many positions there are."""
+    _powers.cache_clear()
+    NUMPY.pe.sinusoidal_encoding(np.arange(2**17), 2)
+    assert _powers.cache_info().misses == 2
 
 
 @every

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from backends import NUMPY, Backend, both
+from backends import NUMPY, Backend, both, every
 
 import pe_lib.torch as pe_torch
 
@@ -38,11 +38,22 @@ def rotation(x: Any, offset: Any, dtype: str = "float32", **options: Any) -> Cal
     return lambda backend: backend.pe.rotate(backend.array(x, dtype), offset, **options)
 
 
+def matrix(offset: Any, **options: Any) -> Call:
+    return lambda backend: backend.pe.rotation_matrix(offset, 8, **options)
+
+
 def terms(**changed: tuple[int, ...]) -> Call:
     shapes = {"x": (3, 8), "y": (4, 8), "e": (3, 8), "f": (4, 8), "w_q": (8, 5), "w_k": (8, 5)}
     return lambda backend: backend.pe.attention_terms(
         *(backend.array(np.ones(shape)) for shape in (shapes | changed).values())
     )
+
+
+class Unknown:
+    """A number without a value, like a symbol of computer algebra."""
+
+    def __float__(self) -> float:
+        raise TypeError("cannot convert")
 
 
 EVEN, BASE = "positive even integer", "finite number of at least 1"
@@ -59,7 +70,9 @@ CASES = {
     "array seq_len": Bad(table([4], 8), TypeError, "seq_len", "[4]", "integer"),
     "float start": Bad(table(start=0.5), TypeError, "start", "0.5", "integer"),
     "start past 64 bits": Bad(table(start=2**63), ValueError, "start", str(2**63), "2**63 - 1"),
-    "start before 64 bits": Bad(table(start=-(2**64)), ValueError, "start", "-", "-2**63"),
+    "start before 64 bits": Bad(
+        table(start=-(2**63) - 1), ValueError, "start", "-9223372036854775809", "-2**63"
+    ),
     "base below 1": Bad(table(base=0.5), ValueError, "base", "0.5", "at least 1"),
     "zero base": Bad(table(base=0), ValueError, "base", "0.0", BASE),
     "negative base": Bad(encoding([1], 8, base=-1), ValueError, "base", "-1.0", BASE),
@@ -67,6 +80,11 @@ CASES = {
     "NaN base": Bad(table(base=NAN), ValueError, "base", "nan", "finite"),
     "text base": Bad(table(base="1"), TypeError, "base", "'1'", "real number"),
     "complex base": Bad(table(base=1j), TypeError, "base", "1j", "real number"),
+    "NumPy's complex as base": Bad(
+        table(base=np.complex128(3)), TypeError, "base", "3+0j", "real number"
+    ),
+    "base past float64": Bad(table(base=10**400), TypeError, "base", "1000", "finite real number"),
+    "base without a value": Bad(table(base=Unknown()), TypeError, "base", "Unknown", "real number"),
     "NumPy's bool as base": Bad(table(base=np.True_), TypeError, "base", "True", "real number"),
     "PyTorch's bool as base": Bad(
         table(base=torch.tensor(True)), TypeError, "base", "tensor(True)", "real number"
@@ -80,9 +98,18 @@ CASES = {
     "tensor of one axis as seq_len": Bad(
         table(torch.tensor([3]), 8), TypeError, "seq_len", "tensor([3])", "integer"
     ),
+    "float tensor as d_model": Bad(
+        table(4, torch.tensor(8.0)), TypeError, "d_model", "tensor(8.)", "integer"
+    ),
     "bool base": Bad(table(base=True), TypeError, "base", "True", "real number"),
     "layout": Bad(table(layout="mixed"), ValueError, "layout", "'mixed'", "'split'"),
     "no layout": Bad(encoding([1], 8, layout=None), ValueError, "layout", "None", "'interleaved'"),
+    "layout of a matrix": Bad(
+        matrix(1, layout="mixed"), ValueError, "layout", "'mixed'", "'split'"
+    ),
+    "layout of a rotation": Bad(
+        rotation([[1, 2]], 1, layout="mixed"), ValueError, "layout", "'mixed'", "'split'"
+    ),
     "spacing": Bad(table(spacing="log"), ValueError, "spacing", "'log'", "'tensor2tensor'"),
     "unhashable spacing": Bad(table(spacing=[]), ValueError, "spacing", "[]", "'paper'"),
     "integer dtype": Bad(
@@ -93,6 +120,12 @@ CASES = {
         lambda b: b.pe.sinusoidal_encoding([1], 8, dtype=b.dtype("complex64")),
         TypeError, "dtype", "complex64", "float16",
     ),
+    "integer dtype of a matrix": Bad(
+        lambda b: b.pe.rotation_matrix(1, 8, dtype=b.dtype("int64")),
+        TypeError, "dtype", "int64", "float32",
+    ),
+    "text that is no dtype": Bad(table(dtype="2(f4"), TypeError, "dtype", "'2(f4'", "float32"),
+    "open bracket as dtype": Bad(table(dtype="(2,"), TypeError, "dtype", "'(2,'", "float32"),
     "no dtype": Bad(table(dtype=None), TypeError, "dtype", "None", "float32"),
     "NaN position": Bad(encoding([0.0, NAN], 8), ValueError, "positions", "nan", "finite"),
     "infinite position": Bad(encoding(-INF, 8), ValueError, "positions", "-inf", "finite"),
@@ -116,12 +149,8 @@ CASES = {
     "NaN similarity": Bad(
         lambda b: b.pe.similarity(NAN, 8), ValueError, "offset", "nan", "finite"
     ),
-    "NaN matrix": Bad(
-        lambda b: b.pe.rotation_matrix(NAN, 8), ValueError, "offset", "nan", "finite"
-    ),
-    "matrix of many offsets": Bad(
-        lambda b: b.pe.rotation_matrix([1, 2], 8), TypeError, "offset", "[1, 2]", "real number"
-    ),
+    "NaN matrix": Bad(matrix(NAN), ValueError, "offset", "nan", "finite"),
+    "matrix of many offsets": Bad(matrix([1, 2]), TypeError, "offset", "[1, 2]", "real number"),
     "rotate integers": Bad(rotation([[1, 2]], 1, "int64"), TypeError, "x", "int64", "float32"),
     "rotate a number": Bad(rotation(1.0, 1), ValueError, "x", "()", "(…, d_model)"),
     "rotate odd width": Bad(rotation([[1, 2, 3]], 1), ValueError, "axis of x", "3", EVEN),
@@ -143,13 +172,20 @@ CASES = {
     "leading axes of keys": Bad(
         terms(x=(2, 3, 8), y=(3, 4, 8)), ValueError, "x, e, y, f", "(3, 4, 8)", "must broadcast"
     ),
+    "leading axes from the right": Bad(
+        terms(x=(5, 2, 3, 8), y=(5, 4, 8)), ValueError, "x, e, y, f", "(5, 4, 8)", "must broadcast"
+    ),
+    "stacked projections": Bad(
+        terms(w_q=(2, 8, 5), w_k=(2, 8, 5)),
+        ValueError, "w_q and w_k", "(2, 8, 5)", "(d_model, d_k)",
+    ),
     "unequal projections": Bad(
         terms(w_k=(8, 4)), ValueError, "w_q and w_k", "(8, 4)", "(d_model, d_k)"
     ),
 }  # fmt: skip
 
 
-@both
+@every
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES.keys())
 def test_bad_input_is_refused_with_argument_value_and_rule(backend: Backend, case: Bad) -> None:
     with pytest.raises(case.error) as caught:
@@ -166,6 +202,18 @@ def test_workers_are_counted(workers: Any, error: type[Exception]) -> None:
         NUMPY.pe.sinusoidal_table(4, 8, workers=workers)
 
 
+@pytest.mark.skipif(np.longdouble().itemsize == 8, reason="a long double is a float64 here")
+def test_long_doubles_are_not_rotated() -> None:
+    with pytest.raises(TypeError, match="x must be of float16, float32 or float64, got"):
+        NUMPY.pe.rotate(np.ones((2, 4), np.longdouble), 1)
+
+
+def test_a_position_past_float64_is_refused_in_silence() -> None:
+    position = np.array([np.longdouble("1e4000")])
+    with np.errstate(all="raise"), pytest.raises(ValueError, match="positions must be finite"):
+        NUMPY.pe.sinusoidal_encoding(position, 8)
+
+
 X = torch.zeros(2, 3, 8)
 
 
@@ -173,8 +221,8 @@ def module(**options: Any) -> pe_torch.SinusoidalPositionalEncoding:
     return pe_torch.SinusoidalPositionalEncoding(8, **options)
 
 
-def rotary() -> pe_torch.RotaryPositionalEncoding:
-    return pe_torch.RotaryPositionalEncoding(8)
+def rotary(**options: Any) -> pe_torch.RotaryPositionalEncoding:
+    return pe_torch.RotaryPositionalEncoding(8, **options)
 
 
 MODULE_CASES: dict[str, tuple[Callable[[], Any], type[Exception], list[str]]] = {
@@ -185,7 +233,10 @@ MODULE_CASES: dict[str, tuple[Callable[[], Any], type[Exception], list[str]]] = 
         lambda: pe_torch.RotaryPositionalEncoding(7), ValueError, ["head_dim", "7", EVEN],
     ),
     "negative max_len": (lambda: module(max_len=-1), ValueError, ["max_len", "-1", "at least 0"]),
-    "dropout above 1": (lambda: module(dropout=2), ValueError, ["dropout", "2", "from 0 to 1"]),
+    "dropout above 1": (lambda: module(dropout=1.5), ValueError, ["dropout", "1.5", "from 0 to 1"]),
+    "dropout below 0": (
+        lambda: module(dropout=-0.5), ValueError, ["dropout", "-0.5", "from 0 to 1"],
+    ),
     "dropout NaN": (lambda: module(dropout=NAN), ValueError, ["dropout", "nan"]),
     "layout": (lambda: module(layout="x"), ValueError, ["layout", "'x'", "'split'"]),
     "flat x": (lambda: module()(X[0, 0]), ValueError, ["x", "(8,)", "(…, rows, d_model)"]),
@@ -208,6 +259,10 @@ MODULE_CASES: dict[str, tuple[Callable[[], Any], type[Exception], list[str]]] = 
         lambda: module()(X, positions=torch.tensor([True, False, True])),
         TypeError, ["positions", "bool", NUMBERS],
     ),
+    "complex positions": (
+        lambda: module()(X, positions=torch.zeros(3, dtype=torch.complex64)),
+        TypeError, ["positions", "complex64", NUMBERS],
+    ),
     "other device": (
         lambda: module()(X.to("meta")), ValueError, ["x", "the module", "meta", "cpu"],
     ),
@@ -215,6 +270,8 @@ MODULE_CASES: dict[str, tuple[Callable[[], Any], type[Exception], list[str]]] = 
         lambda: module()(X, positions=torch.arange(3, device="meta")),
         ValueError, ["positions", "x", "meta", "cpu"],
     ),
+    "rotary: layout": (lambda: rotary(layout="x"), ValueError, ["layout", "'x'", "'split'"]),
+    "rotary: integer x": (lambda: rotary()(X.long()), TypeError, ["x", "int64", "float32"]),
     "rotary: narrow x": (lambda: rotary()(X[..., :4]), ValueError, ["x", "4", "d_model = 8"]),
     "rotary: float offset": (lambda: rotary()(X, offset=1.5), TypeError, ["offset", "1.5"]),
     "rotary: positions elsewhere": (
@@ -260,6 +317,7 @@ def test_what_is_unusual_but_good_works(backend: Backend) -> None:
     assert pe.sinusoidal_table(2, 4, base=np.float32(100)).shape == (2, 4)
     assert pe.sinusoidal_table(0, 4).shape == (0, 4)
     assert pe.sinusoidal_table(3, 4, start=2**63 - 5).shape == (3, 4)
+    assert pe.sinusoidal_table(3, 4, start=-(2**63)).shape == (3, 4)
     assert module()(X, positions=torch.arange(3), offset=np.int64(0)).shape == X.shape
     assert pe.rotation_matrix(np.float32(0.5), 4).shape == (4, 4)
     assert pe.rotate(backend.array(np.zeros((0, 3, 4))), 2).shape == (0, 3, 4)

@@ -1,10 +1,13 @@
-"""What a table costs beside itself."""
+"""What a table costs beside itself, and what is kept of it."""
 
 import tracemalloc
 from typing import Any
 
 import pytest
-from backends import Backend, both
+from backends import NUMPY, Backend, both
+
+from pe_lib import _exact
+from pe_lib.numpy import _powers
 
 
 def peak(build: Any) -> tuple[int, int]:
@@ -32,3 +35,11 @@ def test_encoding_of_given_positions_works_in_chunks(backend: Backend) -> None:
     positions = backend.array(range(4096), "float64")
     result, beside = peak(lambda: backend.pe.sinusoidal_encoding(positions, 1024))
     assert beside <= 0.05 * result
+
+
+def test_constants_of_many_frequencies_are_not_all_kept() -> None:
+    for base in range(200, 240):
+        NUMPY.pe.sinusoidal_table(2, 4, base=base)
+        NUMPY.pe.frequencies(4, base=base)
+    for constants in (_exact.frequencies, _exact.turns, _powers):
+        assert 0 < constants.cache_info().currsize <= 16

@@ -1,5 +1,6 @@
 """What the mathematics says of the encoding, on every implementation."""
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -253,10 +254,36 @@ def test_numbers_in_the_other_byte_order_are_the_same_numbers(layout: Any, dtype
     np.testing.assert_allclose(turned, expected, rtol=0, atol=2e-3 if dtype == ">f2" else 1e-6)
 
 
-def test_nothing_underflows_aloud() -> None:
+ONES = np.ones((3, 64), np.float32)
+EXTREMES: dict[str, Callable[[], np.ndarray]] = {
+    "half table": lambda: NUMPY.pe.sinusoidal_table(300, 64, dtype=np.float16),
+    "table": lambda: NUMPY.pe.sinusoidal_table(300, 64, base=1e300),
+    "encoding": lambda: NUMPY.pe.sinusoidal_encoding([1e-310, 3], 64, base=1e300),
+    "far positions": lambda: NUMPY.pe.sinusoidal_encoding([1e300, -1e18], 64),
+    "matrix": lambda: NUMPY.pe.rotation_matrix(1, 64, base=1e300, dtype=np.float32),
+    "rotate": lambda: NUMPY.pe.rotate(ONES, 1, base=1e300),
+    "similarity": lambda: NUMPY.pe.similarity(1e-310, 64, base=1e300),
+}
+
+
+@pytest.mark.parametrize("call", EXTREMES.values(), ids=EXTREMES.keys())
+def test_nothing_underflows_or_overflows_aloud(call: Callable[[], np.ndarray]) -> None:
     with np.errstate(all="raise"):
-        assert NUMPY.pe.sinusoidal_table(300, 64, dtype=np.float16).shape == (300, 64)
-        assert NUMPY.pe.sinusoidal_encoding([1e-310, 3], 64, base=1e300).shape == (2, 64)
+        assert np.isfinite(call()).all()
+
+
+def test_numpys_settings_are_left_as_they_were() -> None:
+    before = np.getbufsize(), np.geterr()
+    NUMPY.pe.sinusoidal_table(100, 600)
+    NUMPY.pe.rotate(np.ones((3, 600)), 1)
+    assert (np.getbufsize(), np.geterr()) == before
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32"])
+def test_layouts_of_the_widest_table_are_one_permutation_apart(dtype: str) -> None:
+    interleaved = NUMPY.pe.sinusoidal_table(65, 16_384, dtype=dtype)
+    split = NUMPY.pe.sinusoidal_table(65, 16_384, layout="split", dtype=dtype)
+    assert np.array_equal(split, np.hstack([interleaved[:, 0::2], interleaved[:, 1::2]]))
 
 
 @every
@@ -300,6 +327,22 @@ def test_attention_terms_add_up_to_the_score(backend: Backend) -> None:
     np.testing.assert_allclose(sum(arrays), score, atol=1e-12)
     np.testing.assert_allclose(arrays[1], (x @ w_q) @ (f @ w_k).T, atol=1e-12)
     np.testing.assert_allclose(arrays[2], (e @ w_q) @ (y @ w_k).swapaxes(-1, -2), atol=1e-12)
+
+
+@every
+@pytest.mark.parametrize("deep", range(4), ids=["x", "y", "e", "f"])
+def test_all_attention_terms_have_one_shape(backend: Backend, deep: int) -> None:
+    shapes: list[tuple[int, ...]] = [(3, 8), (4, 8), (3, 8), (4, 8), (8, 5), (8, 5)]
+    shapes[deep] = (2, *shapes[deep])
+    terms = backend.pe.attention_terms(*(backend.array(np.ones(shape)) for shape in shapes))
+    assert [tuple(term.shape) for term in terms] == 4 * [(2, 3, 4)]
+
+
+@every
+def test_leading_axes_of_attention_terms_are_matched_from_the_last(backend: Backend) -> None:
+    shapes = [(5, 2, 3, 8), (2, 4, 8), (3, 8), (1, 1, 4, 8), (8, 5), (8, 5)]
+    terms = backend.pe.attention_terms(*(backend.array(np.ones(shape)) for shape in shapes))
+    assert [tuple(term.shape) for term in terms] == 4 * [(5, 2, 3, 4)]
 
 
 @every

@@ -85,6 +85,18 @@ def test_functions_compile_whole_with_symbolic_sizes() -> None:
             assert torch.allclose(found, expected, rtol=0, atol=8 * eps)
 
 
+def test_the_operator_of_a_graph_gives_copies_of_its_constants() -> None:
+    def constants() -> tuple[Tensor, Tensor]:
+        found: tuple[Tensor, Tensor] = torch.ops.pe_lib.constants(
+            8, 10_000.0, "paper", torch.device("cpu")
+        )
+        return found
+
+    for part in constants():
+        part.zero_()
+    assert all(part.any() for part in constants())
+
+
 def test_compiled_angles_keep_the_bound() -> None:
     """A compiler that fuses or reorders could lose the digits that cancel; it must not."""
 

@@ -3,12 +3,14 @@
 import copy
 import io
 import pickle
+import threading
 from functools import partial
 from typing import Any
 
 import pytest
 import torch
 from torch import Tensor, nn
+from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 
 import pe_lib.numpy
@@ -18,6 +20,7 @@ from pe_lib.torch import (
     SinusoidalPositionalEncoding,
     rotate,
     rotation_matrix,
+    similarity,
     sinusoidal_encoding,
     sinusoidal_table,
 )
@@ -47,6 +50,10 @@ def test_scaling_and_dropout_are_the_papers() -> None:
     assert torch.allclose(dropped[kept], 2 * (4 * x + table)[kept])
 
 
+def test_dropout_of_one_leaves_nothing() -> None:
+    assert not SinusoidalPositionalEncoding(8, dropout=1)(torch.ones(1, 3, 8)).any()
+
+
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
 def test_scaling_of_half_types_rounds_once(dtype: torch.dtype) -> None:
     x = torch.randn(64, 50, 6).to(dtype)
@@ -62,6 +69,11 @@ def test_explicit_positions_are_encoded_not_looked_up(dtype: torch.dtype) -> Non
     assert torch.equal(module(x, positions=positions), sinusoidal_encoding(positions, 8))
     assert torch.equal(module(x, positions=positions[0])[1], sinusoidal_encoding(positions[0], 8))
     assert len(module.table) == 4
+
+
+def test_positions_and_an_offset_round_alike() -> None:
+    x, module = torch.randn(4, 64, 32).bfloat16(), SinusoidalPositionalEncoding(32)
+    assert torch.equal(module(x, positions=torch.arange(64)), module(x))
 
 
 def test_negative_and_distant_offsets() -> None:
@@ -216,6 +228,19 @@ def test_meta_tensors_pass_through_every_function() -> None:
         RotaryPositionalEncoding(8)(x, positions=positions),
     ):
         assert (result.device.type, result.shape) == ("meta", (3, 8))
+
+
+def test_the_result_lies_on_the_device_that_is_asked_for() -> None:
+    for function in (sinusoidal_encoding, similarity):
+        assert function(torch.arange(3), 8, device="meta").device.type == "meta"
+    with torch.device("meta"):
+        table = sinusoidal_table(3, 8, dtype=torch.bfloat16, device="cpu")
+    assert torch.equal(table, sinusoidal_table(3, 8, dtype=torch.bfloat16))
+
+
+def test_positions_that_numpy_cannot_view_are_encoded() -> None:
+    lazily_negated = torch.tensor([1 + 2j, 3 - 4j], dtype=torch.complex128).conj().imag
+    assert torch.equal(sinusoidal_encoding(lazily_negated, 8), sinusoidal_encoding([-2, 4], 8))
 
 
 def round_trip(module: nn.Module) -> nn.Module:
@@ -379,6 +404,58 @@ def test_a_device_without_float64_gets_its_numbers_from_the_host(
     assert {(r.device.type, r.dtype, tuple(r.shape)) for r in results} == {
         ("meta", torch.float32, (3, 8))
     }
+
+
+def test_an_error_in_a_thread_reaches_the_caller(monkeypatch: pytest.MonkeyPatch) -> None:
+    failed = threading.Event()
+
+    def fill(*args: Any) -> None:
+        if threading.current_thread() is not threading.main_thread():
+            failed.set()
+            raise MemoryError
+        assert failed.wait(timeout=20)
+
+    monkeypatch.setattr(pe_lib.numpy, "_fill_blocks", fill)
+    with pytest.raises(MemoryError):
+        pe_lib.numpy.sinusoidal_table(4096, 512, workers=2)
+
+
+MPS = torch.device("mps")
+
+
+class OnMps(Tensor):
+    """A tensor that says that it lies on a device without float64."""
+
+
+class PlayMps(TorchFunctionMode):
+    """That device, played by the CPU. It refuses float64, as the real one does."""
+
+    def __torch_function__(
+        self, function: Any, types: Any, args: Any = (), kwargs: Any = None
+    ) -> Any:
+        kwargs = kwargs or {}
+        if function == Tensor.device.__get__ and isinstance(args[0], OnMps):
+            return MPS
+        if function is Tensor.cpu:
+            return args[0].as_subclass(Tensor)
+        if function is Tensor.to and args[1:] == (MPS,):
+            found = args[0].as_subclass(OnMps)
+        elif kwargs.get("device") == MPS:
+            found = function(*args, **kwargs | {"device": "cpu"}).as_subclass(OnMps)
+        else:
+            found = function(*args, **kwargs)
+        if isinstance(found, OnMps) and found.dtype == torch.float64:
+            raise TypeError("MPS has no float64")
+        return found
+
+
+def test_a_device_without_float64_gets_the_same_numbers() -> None:
+    with PlayMps():
+        table = sinusoidal_table(9, 8, device=MPS)
+        encoding = sinusoidal_encoding(torch.arange(9).to(MPS), 8)
+    for found in (table, encoding):
+        assert isinstance(found, OnMps)
+        assert torch.allclose(found.as_subclass(Tensor), sinusoidal_table(9, 8), rtol=0, atol=1e-7)
 
 
 def test_embedding_scaled_encoded_dropped_trains_beyond_max_len() -> None:

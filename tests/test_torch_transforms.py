@@ -92,6 +92,14 @@ def test_what_a_derivative_wraps_does_not_reach_the_caches() -> None:
     assert torch.equal(vmap(jacrev(encode))(few), slopes)
 
 
+@pytest.mark.usefixtures("nothing_kept")
+def test_constants_made_in_inference_mode_are_ordinary_tensors() -> None:
+    with torch.inference_mode():
+        sinusoidal_encoding(P.clone().requires_grad_(), 6)
+    for constants in (pe_lib.torch._turns, pe_lib.torch._marks):
+        assert [kept.is_inference() for kept in constants.kept.values()] == [False]
+
+
 def test_stand_ins_for_tensors_do_not_reach_the_caches() -> None:
     with FakeTensorMode():
         assert sinusoidal_encoding(torch.arange(3), 38).shape == (3, 38)
@@ -259,7 +267,7 @@ def test_a_graph_refuses_what_eager_mode_refuses() -> None:
 def test_constants_of_many_frequencies_are_not_all_kept() -> None:
     for base in range(200, 240):
         sinusoidal_encoding(P.clone().requires_grad_(), 4, base=base)
-    assert len(pe_lib.torch._turns.kept) <= pe_lib.torch.KEPT
+    assert len(pe_lib.torch._turns.kept) <= 16
 
 
 def test_what_is_not_dense_is_refused() -> None:
