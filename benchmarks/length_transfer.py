@@ -31,7 +31,7 @@ from pe_lib.torch import RotaryPositionalEncoding, sinusoidal_table
 
 CODES: tuple[str, ...] = (
     "none", "index", "normalised", "binary", "gray", "sine",
-    "add", "concatenate", "learned", "rotary", "alibi",
+    "add", "concatenate", "learned", "rotary", "alibi", "alibi, no mask",
 )  # fmt: skip
 TASKS: tuple[str, ...] = ("copy", "block", "first")
 
@@ -134,8 +134,8 @@ class Position(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         length = x.shape[1]
-        if self.code in ("none", "rotary", "alibi"):  # the last two act inside attention
-            return x
+        if self.code in ("none", "rotary", "alibi", "alibi, no mask"):
+            return x  # the last three act inside attention
         if self.code == "learned":
             return x + self.table[:length]
         values = code_values(self.code, length)
@@ -147,17 +147,19 @@ class Position(nn.Module):
         return x + values @ self.directions
 
 
-def alibi(length: int) -> Tensor:
-    """ALiBi's bias −m|r − s| and its mask, for an encoder: (heads, length, length).
+def alibi(length: int, *, masked: bool) -> Tensor:
+    """ALiBi's bias −m|r − s| for an encoder, and its mask where asked: (heads, length, length).
 
-    With the bias alone a head cannot tell left from right. So every second head looks back only, as
-    the causal heads that ALiBi was made for do, and the others look ahead only.
+    With the bias alone a head cannot tell left from right. With the mask every second head looks
+    back only, as the causal heads that ALiBi was made for do, and the others look ahead only.
     """
     slopes = 2.0 ** (-8 * torch.arange(1, HEADS + 1) / HEADS)
     t = torch.arange(length)
     ahead = t - t[:, None]
-    side = torch.tensor([-1, 1]).repeat(HEADS // 2)[:, None, None]
     bias = -slopes[:, None, None] * ahead.abs()
+    if not masked:
+        return bias
+    side = torch.tensor([-1, 1]).repeat(HEADS // 2)[:, None, None]
     return bias.masked_fill(side * ahead < 0, -math.inf)
 
 
@@ -175,7 +177,9 @@ class Attention(nn.Module):
         q, k, v = self.qkv(x).unflatten(-1, (3, HEADS, -1)).permute(2, 0, 3, 1, 4)
         if self.code == "rotary":
             q, k = self.turn(q), self.turn(k)
-        bias = alibi(x.shape[1]) if self.code == "alibi" else None
+        bias = None
+        if self.code in ("alibi", "alibi, no mask"):
+            bias = alibi(x.shape[1], masked=self.code == "alibi")
         mixed = F.scaled_dot_product_attention(q, k, v, attn_mask=bias)
         result: Tensor = self.out(mixed.transpose(1, 2).flatten(-2))
         return result
@@ -283,20 +287,67 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--processes", type=int, default=2)
+    parser.add_argument(
+        "--add", action="store_true", help="train what the stored results lack, and keep the rest"
+    )
     options = parser.parse_args()
-    started = time.perf_counter()
-    results = provenance(options.seeds)
     processes = multiprocessing.get_context("spawn")
     with processes.Pool(options.processes, torch.set_num_threads, (1,)) as pool:
-        results["rates"] = rates(pool)
-        for seed in range(options.seeds):
-            jobs = [(code, task, seed, LEARNING_RATE) for task in TASKS for code in CODES]
-            results["runs"] += pool.map(run, jobs, chunksize=1)
-            results["settings"]["seeds"].append(seed)
-            results["seconds"] = round(time.perf_counter() - started)
-            RESULTS.write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
+        results = (add_missing if options.add else train_all)(pool, options.seeds)
     for line in summary(results["runs"]):
         print(line)
+
+
+def train_all(pool: multiprocessing.pool.Pool, seeds: int) -> dict[str, Any]:
+    """Every code, task and seed, after the probes of the learning rate."""
+    started = time.perf_counter()
+    results = provenance(seeds)
+    results["rates"] = rates(pool)
+    for seed in range(seeds):
+        jobs = [(code, task, seed, LEARNING_RATE) for task in TASKS for code in CODES]
+        results["runs"] += pool.map(run, jobs, chunksize=1)
+        results["settings"]["seeds"].append(seed)
+        results["seconds"] = round(time.perf_counter() - started)
+        store(results)
+    return results
+
+
+MADE_BY = ("date", "command", "cpu", "system", "python", "versions", "seconds")
+
+
+def add_missing(pool: multiprocessing.pool.Pool, seeds: int) -> dict[str, Any]:
+    """The stored runs as they stand, then those of codes that have come since.
+
+    Runs depend on no other run, so each is what a full run would have given. What was added, and by
+    what, stands under "added". Settings other than the stored ones are refused.
+    """
+    started = time.perf_counter()
+    results: dict[str, Any] = json.loads(RESULTS.read_text(encoding="utf-8"))
+    now = provenance(seeds)
+    now["settings"]["seeds"] = list(range(seeds))
+    if results["settings"] != now["settings"]:
+        raise SystemExit("the stored runs were made with other settings: leave --add out")
+    held = {(one["code"], one["task"], one["seed"]) for one in results["runs"]}
+    jobs = [
+        (code, task, seed, LEARNING_RATE)
+        for seed in range(seeds) for task in TASKS for code in CODES
+        if (code, task, seed) not in held
+    ]  # fmt: skip
+    if not jobs:
+        return results
+    results["runs"] += pool.map(run, jobs, chunksize=1)
+    results["parameters"] = now["parameters"]
+    now["command"] += " --add"
+    now["seconds"] = round(time.perf_counter() - started)
+    codes = [code for code in CODES if any(code == job[0] for job in jobs)]
+    added = {"codes": codes, "runs": len(jobs)} | {name: now[name] for name in MADE_BY}
+    results.setdefault("added", []).append(added)
+    store(results)
+    return results
+
+
+def store(results: dict[str, Any]) -> None:
+    RESULTS.write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
 
 
 def provenance(seeds: int) -> dict[str, Any]:
@@ -368,7 +419,7 @@ def summary(runs: list[dict[str, Any]]) -> list[str]:
             for at in ("L", "2L"):
                 low, middle, high = np.quantile([a[at] for a in reached], (0, 0.5, 1))
                 numbers += f"  {at} {low:.2f} {middle:.2f} {high:.2f}"
-            lines.append(f"{task:5} {code:11}{numbers}")
+            lines.append(f"{task:5} {code:14}{numbers}")
     return lines
 
 

@@ -104,12 +104,13 @@ def test_sinusoid_is_the_librarys(code: str) -> None:
     assert torch.equal(experiment.code_values(code, L), table)
 
 
-def test_alibi_by_hand() -> None:
-    bias, n = experiment.alibi(5), 5
+@pytest.mark.parametrize("masked", [True, False])
+def test_alibi_by_hand(masked: bool) -> None:
+    bias, n = experiment.alibi(5, masked=masked), 5
     for head, slope in enumerate((1 / 4, 1 / 16, 1 / 64, 1 / 256)):
         for r in range(n):
             for s in range(n):
-                seen = s <= r if head % 2 == 0 else s >= r
+                seen = not masked or (s <= r if head % 2 == 0 else s >= r)
                 assert bias[head, r, s] == (-slope * abs(r - s) if seen else -math.inf)
 
 
@@ -133,6 +134,18 @@ def test_order_counts_with_a_code_and_not_without(code: str) -> None:
         torch.testing.assert_close(there, here, rtol=0, atol=1e-5)
     else:
         assert (there - here).abs().max() > 0.01
+
+
+@pytest.mark.parametrize("code", experiment.CODES)
+def test_codes_that_cannot_tell_left_from_right(code: str) -> None:
+    """Read from its end, a text gets the same answers from its end: ALiBi's mask mends that."""
+    torch.manual_seed(1)
+    tokens = torch.randint(experiment.VOCABULARY, (3, L))
+    difference = (states(code, tokens.flip(1)) - states(code, tokens).flip(1)).abs().max()
+    if code in ("none", "alibi, no mask"):
+        assert difference < 1e-5
+    elif code != "sine":
+        assert difference > 0.01
 
 
 def test_rotary_scores_depend_on_offsets_alone() -> None:
@@ -238,6 +251,12 @@ def test_stored_results_were_made_by_this_script(stored: dict[str, Any]) -> None
     now["settings"]["seeds"] = stored["settings"]["seeds"]
     for name in ("settings", "parameters", "command"):
         assert stored[name] == now[name]
+    for added in stored.get("added", []):
+        assert added["command"] == now["command"] + " --add"
+        assert added["versions"] == stored["versions"]
+        made = [run for run in stored["runs"] if run["code"] in added["codes"]]
+        assert len(made) == added["runs"]
+        assert all(added[name] for name in experiment.MADE_BY)
     for task in experiment.TASKS:
         assert stored["chance"][task] == pytest.approx(now["chance"][task])
     for name in ("date", "cpu", "system", "python", "versions", "seconds"):
@@ -259,3 +278,51 @@ def test_no_encoder_without_a_code_beats_chance(stored: dict[str, Any]) -> None:
         if run["code"] == "none":
             for n, reached in run["accuracy"].items():
                 assert reached < stored["chance"][run["task"]][n] + noise
+
+
+class Here:
+    """A pool that runs its jobs where it stands, and notes them."""
+
+    def __init__(self) -> None:
+        self.jobs: list[Any] = []
+
+    def map(self, run: Any, jobs: list[Any], chunksize: int) -> list[Any]:
+        self.jobs += jobs
+        names = ("code", "task", "seed")
+        return [dict(zip(names, job, strict=False)) for job in jobs]
+
+
+@pytest.fixture
+def copied(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, stored: dict[str, Any]) -> Path:
+    """The stored results without one code, in a file that a test may change."""
+    path = tmp_path / "results.json"
+    kept = [run for run in stored["runs"] if run["code"] != "gray"]
+    path.write_text(json.dumps(stored | {"runs": kept}))
+    monkeypatch.setattr(experiment, "RESULTS", path)
+    return path
+
+
+def test_adding_runs_what_is_missing_and_keeps_the_rest(copied: Path) -> None:
+    before = json.loads(copied.read_text())
+    pool = Here()
+    experiment.add_missing(pool, 5)  # type: ignore[arg-type]
+    after = json.loads(copied.read_text())
+    wanted = {("gray", t, s, experiment.LEARNING_RATE) for t in experiment.TASKS for s in range(5)}
+    assert len(pool.jobs) == len(wanted)
+    assert set(pool.jobs) == wanted
+    assert after["runs"][: len(before["runs"])] == before["runs"]
+    *earlier, added = after["added"]
+    assert earlier == before.get("added", [])
+    assert (added["codes"], added["runs"]) == (["gray"], len(wanted))
+    for name in ("date", "command", "settings", "rates"):
+        assert after[name] == before[name]
+    experiment.add_missing(pool, 5)  # type: ignore[arg-type]
+    assert json.loads(copied.read_text()) == after
+
+
+def test_adding_to_runs_of_other_settings_is_refused(
+    copied: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(experiment, "STEPS", 7)
+    with pytest.raises(SystemExit, match="other settings"):
+        experiment.add_missing(Here(), 5)  # type: ignore[arg-type]
