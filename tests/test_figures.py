@@ -21,6 +21,7 @@ def draw(turn: float) -> Figure:
 
 
 def test_svg_is_one_described_element() -> None:
+    plt.close("all")  # what other tests left open
     svg = ElementTree.fromstring(plots.to_svg(draw(1), 'Two "clocks" & a line'))
     assert svg.get("role") == "img"
     assert svg.get("aria-label") == 'Two "clocks" & a line'
