@@ -12,6 +12,7 @@ import json
 import platform
 import subprocess
 from collections.abc import Callable
+from functools import cache
 from itertools import count
 from pathlib import Path
 from statistics import median
@@ -47,6 +48,7 @@ def seconds(run: Callable[[], object]) -> float:
     return median(times)
 
 
+@cache
 def seconds_to_copy(moved: int) -> float:
     """Time of a copy that reads half of so many bytes, and writes half."""
     source = torch.ones(moved // 2, dtype=torch.uint8, device="cuda")

@@ -141,7 +141,7 @@ def sinusoidal_table(
     _check_float_dtype(dtype)
     if torch.compiler.is_compiling():
         positions = torch.arange(start, start + seq_len, device=device)
-        return _encode(positions, clocks, layout, dtype)
+        return _encode(positions, clocks, layout, dtype, device)
     check_start(start)
     device = _resolved(device)
     if device.type == "cpu" or device.type in DEVICES_WITHOUT_FLOAT64:
@@ -180,8 +180,8 @@ def sinusoidal_encoding(
     clocks = _clocks(d_model, base, spacing)
     check_layout(layout)
     _check_float_dtype(dtype)
-    encoding = _encode(_as_positions("positions", positions, device), clocks, layout, dtype)
-    return encoding if device is None else encoding.to(device)
+    positions = _as_positions("positions", positions, device)
+    return _encode(positions, clocks, layout, dtype, device)
 
 
 def rotation_matrix(
@@ -209,8 +209,8 @@ def rotation_matrix(
         raise TypeError(f"offset must be a finite real number, got shape {tuple(offset.shape)}")
     if not isinstance(offset, Tensor | float):  # in a graph, a float may be symbolic
         offset = check_real("offset", offset)
-    encoding = _encode(_as_positions("offset", offset, device), clocks, "split", dtype)
-    sin, cos = encoding.to(encoding.device if device is None else device).chunk(2)
+    encoding = _encode(_as_positions("offset", offset, device), clocks, "split", dtype, device)
+    sin, cos = encoding.chunk(2)
     above = torch.cat((cos.diag(), (-sin).diag()), dim=1)
     matrix = torch.cat((above, torch.cat((sin.diag(), cos.diag()), dim=1)))
     if layout == "split":
@@ -273,7 +273,7 @@ def similarity(
     """
     clocks = _clocks(d_model, base, spacing)
     offset = _as_positions("offset", offset, device)
-    _, cos = _encode(offset, clocks, "split", torch.float64).chunk(2, dim=-1)
+    _, cos = _encode(offset, clocks, "split", torch.float64, device).chunk(2, dim=-1)
     return cos.mean(dim=-1)
 
 
@@ -390,8 +390,8 @@ class SinusoidalPositionalEncoding(nn.Module):
             encoding = self._contiguous(x.shape[-2], _integer("offset", offset))
         else:
             positions = _as_row_positions(positions, offset, x)
-            encoding = _encode(positions, _clocks(*self.clocks), self.layout, self.table.dtype)
-            encoding = encoding.to(x.device)
+            clocks, dtype = _clocks(*self.clocks), self.table.dtype
+            encoding = _encode(positions, clocks, self.layout, dtype, x.device)
         return self.dropout(torch.add(encoding, x, alpha=self.scale).to(x.dtype))  # type: ignore[no-any-return]
 
     def extra_repr(self) -> str:
@@ -506,7 +506,7 @@ class RotaryPositionalEncoding(nn.Module):
             )
         else:
             positions = _as_row_positions(positions, offset, x)
-            table = _encode(positions, _clocks(*self.clocks), "split", working).to(x.device)
+            table = _encode(positions, _clocks(*self.clocks), "split", working, x.device)
         sin, cos = table.chunk(2, dim=-1)
         return _rotate(x, cos, -sin, self.layout)
 
@@ -554,9 +554,21 @@ def _fraction(turns: Tensor) -> Tensor:
     return turns - turns.round()
 
 
-def _encode(positions: Tensor, clocks: Clocks, layout: Layout, dtype: torch.dtype) -> Tensor:
+def _encode(
+    positions: Tensor, clocks: Clocks, layout: Layout, dtype: torch.dtype, device: Device
+) -> Tensor:
+    """Computed where the positions lie, and moved where a device is named."""
     if (values := _values(positions)) is not None:
-        return _encode_on_host(values, clocks, layout, dtype)
+        encoding = _encode_on_host(values, clocks, layout, dtype)
+    else:
+        encoding = _encode_on_device(positions, clocks, layout, dtype)
+    return encoding if device is None else encoding.to(device)
+
+
+def _encode_on_device(
+    positions: Tensor, clocks: Clocks, layout: Layout, dtype: torch.dtype
+) -> Tensor:
+    """In parts, so that what is temporary stays small, unless PyTorch must follow it."""
     size = max(1, 2 * CHUNK // clocks.d_model)
     if _is_followed(positions) or positions.numel() <= size:
         cos, sin = _cos_sin(positions, clocks, dtype)

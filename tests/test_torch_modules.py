@@ -4,6 +4,7 @@ import copy
 import io
 import pickle
 import threading
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -11,7 +12,6 @@ import pytest
 import torch
 from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
-from torch.utils._python_dispatch import TorchDispatchMode
 
 import pe_lib.numpy
 import pe_lib.torch
@@ -366,46 +366,6 @@ def test_the_constants_that_were_used_last_are_kept(monkeypatch: pytest.MonkeyPa
     assert len(kept.kept) == 3
 
 
-class WithoutFloat64(TorchDispatchMode):
-    """The device "meta" in the part of MPS: nothing on it may be of float64."""
-
-    def __init__(self) -> None:
-        super().__init__()  # type: ignore[no-untyped-call]
-
-    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        result = func(*args, **(kwargs or {}))
-        for tensor in result if isinstance(result, tuple | list) else [result]:
-            if isinstance(tensor, Tensor) and tensor.device.type == "meta":
-                assert tensor.dtype != torch.float64, func
-        return result
-
-
-def test_a_device_without_float64_gets_its_numbers_from_the_host(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr("pe_lib.torch.DEVICES_WITHOUT_FLOAT64", ("meta",))
-    x = torch.zeros(3, 8, device="meta")
-    module = SinusoidalPositionalEncoding(8, 4).to("meta")
-    rotary = RotaryPositionalEncoding(8, layout="split")
-    with WithoutFloat64():
-        results = [
-            sinusoidal_table(3, 8, device="meta"),
-            sinusoidal_encoding([0, 0.5, 3], 8, device="meta"),
-            sinusoidal_encoding(torch.arange(3.0, dtype=torch.float64), 8, device="meta"),
-            rotate(x, 7),
-            rotate(x, [1, 2, 3], layout="split"),
-            module(x.unsqueeze(0))[0],
-            module(x.unsqueeze(0), offset=9)[0],
-            module(x.unsqueeze(0), positions=[0, 1, 2])[0],
-            rotary(x),
-            rotary(x, positions=[0, 1, 2]),
-        ]
-        assert rotation_matrix(1, 8, dtype=torch.float32, device="meta").shape == (8, 8)
-    assert {(r.device.type, r.dtype, tuple(r.shape)) for r in results} == {
-        ("meta", torch.float32, (3, 8))
-    }
-
-
 def test_an_error_in_a_thread_reaches_the_caller(monkeypatch: pytest.MonkeyPatch) -> None:
     failed = threading.Event()
 
@@ -450,12 +410,31 @@ class PlayMps(TorchFunctionMode):
 
 
 def test_a_device_without_float64_gets_the_same_numbers() -> None:
-    with PlayMps():
-        table = sinusoidal_table(9, 8, device=MPS)
-        encoding = sinusoidal_encoding(torch.arange(9).to(MPS), 8)
-    for found in (table, encoding):
+    x = torch.randn(3, 8)
+    module = SinusoidalPositionalEncoding(8, 4)
+    rotary = RotaryPositionalEncoding(8, layout="split")
+    calls: list[Callable[[Tensor, Any], Tensor]] = [
+        lambda x, device: sinusoidal_table(3, 8, device=device),
+        lambda x, device: sinusoidal_encoding([0, 0.5, 3], 8, device=device),
+        lambda x, device: sinusoidal_encoding(torch.arange(3.0).double(), 8, device=device),
+        lambda x, device: sinusoidal_encoding(torch.arange(3).to(device), 8),
+        lambda x, device: rotation_matrix(1, 8, dtype=torch.float32, device=device),
+        lambda x, device: rotate(x, 7),
+        lambda x, device: rotate(x, [1, 2, 3], layout="split"),
+        lambda x, device: module(x.unsqueeze(0), positions=[0, 1, 2.5]),
+        lambda x, device: rotary(x),
+        lambda x, device: rotary(x, positions=[0, 1, 2.5]),
+    ]
+    for call in calls:
+        expected = call(x, "cpu")
+        with PlayMps():
+            module.table = module.table.to(MPS)
+            found = call(x.to(MPS), MPS)
+        module.table = module.table.as_subclass(Tensor)
         assert isinstance(found, OnMps)
-        assert torch.allclose(found.as_subclass(Tensor), sinusoidal_table(9, 8), rtol=0, atol=1e-7)
+        assert torch.allclose(found.as_subclass(Tensor), expected, rtol=0, atol=1e-6)
+    with PlayMps(), pytest.raises(TypeError, match="no float64"):
+        similarity(3, 8, device=MPS)
 
 
 def test_embedding_scaled_encoded_dropped_trains_beyond_max_len() -> None:
