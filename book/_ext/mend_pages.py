@@ -158,8 +158,8 @@ def order_head(page: BeautifulSoup) -> None:
         if isinstance(page.body, Tag):
             page.body.append(state.extract())
     if page.title is not None:
-        own, _, of_book = re.sub(r"^[\d.]+\s+", "", page.title.get_text()).partition(" — ")
-        page.title.string = own if own == of_book else f"{own} — {of_book}"
+        own, dash, of_book = re.sub(r"^[\d.]+\s+", "", page.title.get_text()).partition(" — ")
+        page.title.string = own if own == of_book else own + dash + of_book
 
 
 def be_light_at_first(page: BeautifulSoup) -> None:

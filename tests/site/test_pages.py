@@ -37,6 +37,9 @@ CUT_OFF = """async () => {
     }
   }).map((formula) => formula.textContent);
 }"""
+# The formulas whose comma, or whatever else touches them, stands on another line.
+PARTED = """() => [...document.querySelectorAll(".kept")]
+  .filter((kept) => kept.getClientRects().length > 1).map((kept) => kept.textContent)"""
 
 
 # Each worker of a parallel run takes whole groups, and so opens a page once.
@@ -66,12 +69,17 @@ def test_page_exists(name: str) -> None:
 
 
 @every_page
-def test_no_formula_is_cut_off(browser: Browser, url: str, name: str) -> None:
+def test_no_formula_is_cut_off_or_parted_from_its_comma(
+    browser: Browser, url: str, name: str
+) -> None:
     with visit(browser, url + name) as opened:
-        opened.page.evaluate(UNFOLD)
-        for width in (1280, 390, 360):
-            opened.page.set_viewport_size({"width": width, "height": 900})
-            assert opened.page.evaluate(CUT_OFF) == [], f"{width} pixels wide"
+        page = opened.page
+        page.evaluate(UNFOLD)
+        for width in (1280, 390, 360, 320):
+            page.set_viewport_size({"width": width, "height": 900})
+            assert page.evaluate(CUT_OFF) == [], f"{width} pixels wide"
+            assert page.evaluate(PARTED) == [], f"{width} pixels wide"
+            assert page.evaluate("document.documentElement.scrollWidth") <= width
 
 
 def test_nothing_comes_from_other_hosts(seen: Visit) -> None:

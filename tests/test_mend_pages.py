@@ -1,0 +1,46 @@
+"""What is mended in the pages of the site, by small examples."""
+
+import sys
+from pathlib import Path
+
+import pytest
+from bs4 import BeautifulSoup
+
+sys.path.append(str(Path(__file__).resolve().parent.parent / "book" / "_ext"))
+
+from mend_pages import keep_together, order_head
+
+X = '<span class="math">x</span>'
+
+
+@pytest.mark.parametrize(
+    ("written", "mended"),
+    [
+        (f"It is\n{X}, or", f'It is\n<span class="kept">{X},</span> or'),
+        (f"It ({X}) is", f'It <span class="kept">({X})</span> is'),
+        (f"the top-{X}\nwords", f'the <span class="kept">top-{X}</span>\nwords'),
+        (f"{X}-dimensional.", f'<span class="kept">{X}-dimensional.</span>'),
+        (f"{X}, {X}.", f'<span class="kept">{X},</span> <span class="kept">{X}.</span>'),
+        (f"It is {X} here", f"It is {X} here"),
+        (f"<em>a</em>{X}<em>b</em>", f"<em>a</em>{X}<em>b</em>"),
+    ],
+)
+def test_a_formula_keeps_what_touches_it_and_nothing_else(written: str, mended: str) -> None:
+    page = BeautifulSoup(f'<p class="bd-article">{written}</p>', "html.parser")
+    keep_together(page)
+    assert str(page) == f'<p class="bd-article">{mended}</p>'
+
+
+@pytest.mark.parametrize(
+    ("written", "title"),
+    [
+        ("3. The matrix — The book", "The matrix — The book"),
+        ("The book — The book", "The book"),
+        ("Search - The book", "Search - The book"),
+    ],
+)
+def test_a_title_says_each_thing_once(written: str, title: str) -> None:
+    page = BeautifulSoup(f"<head><title>{written}</title></head>", "html.parser")
+    order_head(page)
+    assert page.title is not None
+    assert page.title.get_text() == title
