@@ -4,8 +4,8 @@
     The readable reference. Needs NumPy alone.
 ``pe_lib.torch``
     The same functions on tensors of any device, and two modules to put into a model.
-``pe_lib.plots``, ``pe_lib.widgets``
-    The figures and sliders of the book "Positional Encoding — derived, executed, measured".
+``pe_lib.book``
+    What the pages share of the book "Positional Encoding — derived, executed, measured".
 
 Importing the package itself imports none of them.
 """

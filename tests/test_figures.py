@@ -7,7 +7,7 @@ import matplotlib.pyplot as plt
 import pytest
 from matplotlib.figure import Figure
 
-from pe_lib import plots, widgets
+from pe_lib.book import plots, widgets
 
 IMAGE, VIEW = "image/svg+xml", "application/vnd.jupyter.widget-view+json"
 

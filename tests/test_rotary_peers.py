@@ -24,7 +24,7 @@ from transformers.models.llama import modeling_llama as llama
 import pe_lib.numpy as pe
 from pe_lib.torch import RotaryPositionalEncoding
 
-CHAPTER = Path(__file__).resolve().parent.parent / "book" / "09_where_next.ipynb"
+CHAPTER = Path(__file__).resolve().parent.parent / "book" / "10_rope.ipynb"
 STATED = {
     "D_HEAD",
     "TRAINED",

@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Arc, Rectangle
 
 from pe_lib import numpy as pe
-from pe_lib import plots
+from pe_lib.book import plots
 
 COVER = Path(__file__).resolve().parent.parent / "book" / "images" / "cover.svg"
 D_MODEL, SEQ_LEN, POSITION, OFFSET = 128, 64, 23, 6

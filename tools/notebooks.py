@@ -44,7 +44,7 @@ if "google.colab" in sys.modules and not Path("../pe_lib").is_dir():
         repository = page[0]
     clone = f"git clone -q --depth 1 '{repository}' book"
     print(getoutput(f"test -d book || {clone}"))
-    print(getoutput("pip install -q './book[plots]'"))
+    print(getoutput("pip install -q './book[book]'"))
     os.chdir("book/book")
     sys.modules["google.colab"].output.enable_custom_widget_manager()"""
 # Folded in JupyterLab and on Colab, left out of the site.

@@ -90,7 +90,7 @@ class Image:
         self.use_wheels_within_reach()
         print(f"RUN {step}", flush=True)
         run(["bash", "-c", step], KERNEL_PYTHON_PREFIX=str(self.prefix), cwd=self.tree)
-        run([str(self.python), "-c", "import pe_lib.torch, pe_lib.widgets"], cwd=self.folder)
+        run([str(self.python), "-c", "import pe_lib.torch, pe_lib.book.widgets"], cwd=self.folder)
         print(f"site-packages: {brought} MB, then {self.megabytes()} MB", flush=True)
 
     def ask_repo2docker(self) -> tuple[str, list[str]]:

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from cover import draw
 
-from pe_lib import plots
+from pe_lib.book import plots
 
 PICTURE = Path(__file__).resolve().parent.parent / "book" / "_assets" / "social.png"
 

@@ -11,7 +11,7 @@ import ipywidgets as widgets
 from ipywidgets.widgets.widget_string import HTMLStyle
 from matplotlib.figure import Figure
 
-from pe_lib.plots import to_svg
+from pe_lib.book.plots import to_svg
 
 MOST_FRAMES_OF_ONE_SLIDER, MOST_FRAMES_OF_TWO = 40, 100
 
@@ -74,7 +74,7 @@ def frame_slider(
     Examples
     --------
     >>> import matplotlib.pyplot as plt
-    >>> from pe_lib import plots
+    >>> from pe_lib.book import plots
     >>> def draw(angle):
     ...     figure, ax = plt.subplots()
     ...     plots.clock(ax, angle)
@@ -109,7 +109,7 @@ def frame_slider_2d(
     Examples
     --------
     >>> import matplotlib.pyplot as plt
-    >>> from pe_lib import plots
+    >>> from pe_lib.book import plots
     >>> def draw(position, frequency):
     ...     figure, ax = plt.subplots()
     ...     plots.clock(ax, position * frequency)
