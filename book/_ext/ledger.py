@@ -163,17 +163,26 @@ def table(head: Sequence[str | nodes.Node], rows: Sequence[nodes.row], name: str
 def reference_to_cell(claim: Claim, page: str) -> pending_xref:
     """A link from a row to the cell that decides it, named for those who hear it alone."""
     text = nodes.inline()
-    text += nodes.inline("", f"the cell that decides {claim.id}, in ", classes=["visually-hidden"])
-    text += nodes.Text(f"chapter {int(claim.decided_in[:2])}")
-    target = {"page": f"book/{claim.decided_in}", "anchor": f"claim-{claim.id.lower()}"}
-    return pending_xref("", text, reftype="ledger", reftarget=claim.id, refdoc=page, **target)
+    text += nodes.inline(
+        "", f"the cell that decides {claim.id}, in the ", classes=["visually-hidden"]
+    )
+    text += nodes.Text(f"checks of {int(claim.decided_in[:2])}")
+    page_of_cell = f"book/checks/{claim.decided_in}"
+    return reference_to_anchor(text, page_of_cell, f"claim-{claim.id.lower()}", page)
 
 
 def reference_to_row(claim: str, page: str) -> pending_xref:
     """A link from a deciding cell to the row of its claim."""
-    target = {"page": PAGE, "anchor": claim.lower()}
-    text = nodes.Text(claim)
-    return pending_xref("", text, reftype="ledger", reftarget=claim, refdoc=page, **target)
+    return reference_to_anchor(claim, PAGE, claim.lower(), page)
+
+
+def reference_to_anchor(
+    text: str | nodes.Node, target: str, anchor: str, page: str
+) -> pending_xref:
+    """A link from a page to an anchor of another."""
+    content = nodes.Text(text) if isinstance(text, str) else text
+    place = {"page": target, "anchor": anchor}
+    return pending_xref("", content, reftype="ledger", reftarget=anchor, refdoc=page, **place)
 
 
 def resolve(
