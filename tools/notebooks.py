@@ -67,7 +67,7 @@ def main() -> None:
         print(f"{time.perf_counter() - started:6.1f} s  {path.relative_to(ROOT)}", flush=True)
 
 
-def serve_colab(notebook: NotebookNode, address: str, folder: Path) -> None:
+def serve_colab(notebook: NotebookNode, address: str, folder: Path = Path("book")) -> None:
     """Put the cell for Colab below the opening; it keeps its repository where none is given."""
     named = ""
     if is_for_colab(notebook.cells[1]):

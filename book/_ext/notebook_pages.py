@@ -21,6 +21,7 @@ from ledger import reference_to_anchor, reference_to_row
 from status import run_times
 
 CHECKS = "book/checks"
+INSTALL = "pip install -r requirements.txt -c constraints.txt"
 logger = logging.getLogger(__name__)
 
 
@@ -72,6 +73,31 @@ class LeadToChecks(SphinxTransform):
                 theorem += nodes.paragraph("", "", link, classes=["checked-by-running"])
 
 
+class TellHowToRun(SphinxTransform):
+    """Say at the head of a notebook's page, folded, how to run it on one's own machine."""
+
+    default_priority = 200
+
+    def apply(self, **kwargs: Any) -> None:
+        source = Path(self.env.doc2path(self.env.docname, base=False))
+        section = next(iter(self.document.findall(nodes.section)), None)
+        if source.suffix != ".ipynb" or section is None:
+            return
+        lines = (
+            ("In a copy of the repository, ", "make lab", " opens the book in JupyterLab."),
+            ("With a Jupyter of your own: ", INSTALL, f", then jupyter lab {source.as_posix()}."),
+            ("The notebook alone, downloaded, needs the library too: ", "pip install .[book]", "."),
+        )
+        box = nodes.admonition(classes=["dropdown", "run-this-page"])
+        box += nodes.title("", "Run this page on your machine")
+        for before, command, after in lines:
+            box += nodes.paragraph(
+                "", "", nodes.Text(before), nodes.literal("", command), nodes.Text(after)
+            )
+        heads = [n for n, child in enumerate(section) if isinstance(child, nodes.section)]
+        section.insert(min(heads, default=len(section)), box)
+
+
 def listing(said: str, links: Sequence[nodes.Node]) -> nodes.inline:
     """Some words, and links with commas between them."""
     listed = nodes.inline("", said, classes=["cell-ties"])
@@ -114,6 +140,7 @@ def report_run_times(app: Sphinx, exception: Exception | None) -> None:
 def setup(app: Sphinx) -> dict[str, bool]:
     app.add_transform(MarkCells)
     app.add_transform(LeadToChecks)
+    app.add_transform(TellHowToRun)
     app.connect("builder-inited", find_checks)
     app.connect("build-finished", report_run_times)
     return {"parallel_read_safe": True, "parallel_write_safe": True}
