@@ -5,10 +5,6 @@ function prepareWidgetManager() {
   // Its validator warns of its own schema on every page.
   const warn = console.warn;
   console.warn = (...said) => String(said[0]).startsWith("strict mode: ") || warn(...said);
-  // It asks MathJax 2 to typeset each label; MathJax 3 has no such queue.
-  window.addEventListener("DOMContentLoaded", () => {
-    if (window.MathJax) window.MathJax.Hub = { Queue() {} };
-  });
 }
 
 /** Give a slider's handle the name and the value that stand beside it. */
@@ -67,8 +63,7 @@ function setReach(box, reached) {
 }
 
 /** Each displayed equation can be reached by keyboard; it scrolls where it is wide. */
-async function reachEquations() {
-  await window.MathJax?.startup?.promise;
+function reachEquations() {
   for (const equation of document.querySelectorAll('mjx-container[display="true"]'))
     equation.tabIndex = 0;
   reachWideContent();
@@ -87,8 +82,9 @@ function quoteArticles() {
   Search.htmlToText = (source, anchor) => {
     const page = new DOMParser().parseFromString(source, "text/html");
     page.querySelectorAll(".headerlink, script, style").forEach((part) => part.remove());
+    page.querySelectorAll(".math").forEach((formula) => formula.replaceWith("…"));
     const quoted = (anchor && page.querySelector(`article ${anchor}`)) || page.querySelector("article");
-    return (quoted?.textContent ?? "").replace(/\\\(.*?\\\)|\\\[.*?\\\]/gs, "…");
+    return quoted?.textContent ?? "";
   };
 }
 
