@@ -238,8 +238,8 @@ const peLive = (() => {
     const first = allowAll(spec, model.get("state") ?? {}, defaults(spec));
     let state = allowAll(spec, model.address?.read(Object.keys(spec.controls)) ?? {}, first);
     if (!box.querySelector(".live__controls")) box.insertAdjacentHTML("beforeend", html(spec, state));
-    box.dataset.lmSuppressShortcuts = "true"; // JupyterLab's own keys stay out of the controls
     const find = (selector) => [...box.querySelectorAll(selector)];
+    for (const control of find("input, button")) control.dataset.lmSuppressShortcuts = ""; // JupyterLab's
     const [pictureBox] = find(".live__picture");
     const [saying] = find(".live__says");
     const range = (key) => find(`input[data-key="${key}"]`)[0];
