@@ -1,16 +1,12 @@
 """Rotary embedding beside the transformers library: the same turn, pairs and frequencies.
 
-Nothing is downloaded: configurations and random weights are enough. Chapter 9 restates the peers'
-formulas, so its functions are read from the notebook and tested here too.
+Nothing is downloaded: configurations and random weights are enough. `pe_lib.book.rope` restates the
+peers' formulas for chapters 10 and 11, so its functions are tested here too.
 """
 
-import ast
 from collections.abc import Callable
-from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
-import nbformat
 import numpy as np
 import pytest
 import torch
@@ -22,19 +18,9 @@ from transformers.models.gptj import modeling_gptj as gpt_j
 from transformers.models.llama import modeling_llama as llama
 
 import pe_lib.numpy as pe
+from pe_lib.book import rope
 from pe_lib.torch import RotaryPositionalEncoding
 
-CHAPTER = Path(__file__).resolve().parent.parent / "book" / "10_rope.ipynb"
-STATED = {
-    "D_HEAD",
-    "TRAINED",
-    "gpt_neox",
-    "gpt_j",
-    "extrapolated",
-    "interpolated",
-    "ntk_aware",
-    "yarn",
-}
 HEADS, HEAD_DIM, LENGTH = 4, 32, 40
 FLOAT32_ANGLE = 6 * 2 * LENGTH * 2.0**-23  # peers form angles in float32; entries stay below 6
 
@@ -146,30 +132,12 @@ def test_a_layer_of_llama_runs_interleaved_with_its_weights_folded() -> None:
     assert (attention_of(layer, x, interleaved, as_it_is) - expected).abs().max() > 1e-2 * size
 
 
-def name_of(statement: ast.stmt) -> str:
-    """What a statement at the top of a cell defines."""
-    if isinstance(statement, ast.Assign):
-        return ast.unparse(statement.targets[0])
-    return getattr(statement, "name", "")
-
-
-@pytest.fixture(scope="module")
-def chapter() -> SimpleNamespace:
-    """The functions of chapter 9 that restate a peer's formula, as they stand in the notebook."""
-    cells = nbformat.read(CHAPTER, as_version=4).cells
-    source = "\n\n".join(cell.source for cell in cells if cell.cell_type == "code")
-    stated = [part for part in ast.parse(source).body if name_of(part) in STATED]
-    namespace: dict[str, Any] = {"np": np, "pe": pe, "NDArray": np.ndarray}
-    exec(compile(ast.Module(stated, []), str(CHAPTER), "exec"), namespace)
-    return SimpleNamespace(**namespace)
-
-
-def test_the_chapters_formulas_are_the_peers(chapter: SimpleNamespace) -> None:
+def test_the_books_formulas_are_the_peers() -> None:
     x, positions = random_heads(), torch.arange(LENGTH)
     for formula, peer in (
-        (chapter.gpt_neox, gpt_neox_turn),
-        (chapter.gpt_neox, llama_turn),
-        (chapter.gpt_j, gpt_j_turn),
+        (rope.gpt_neox, gpt_neox_turn),
+        (rope.gpt_neox, llama_turn),
+        (rope.gpt_j, gpt_j_turn),
     ):
         ours = formula(x.numpy(), positions.numpy())
         assert np.abs(ours - peer(x, positions).numpy()).max() < FLOAT32_ANGLE
@@ -192,20 +160,18 @@ MODELS = [(128, 1e4, 4096), (128, 5e5, 8192), (64, 1e4, 2048)]
 
 @pytest.mark.parametrize(("d", "base", "length"), MODELS)
 @pytest.mark.parametrize("scale", [2.0, 8.0, 32.0])
-def test_scaled_frequencies_are_the_peers(
-    chapter: SimpleNamespace, d: int, base: float, length: int, scale: float
-) -> None:
+def test_scaled_frequencies_are_the_peers(d: int, base: float, length: int, scale: float) -> None:
     interpolated, _ = peers_frequencies("linear", d, base, length, scale)
-    assert np.allclose(chapter.interpolated(scale, d, base, length), interpolated, rtol=1e-5)
+    assert np.allclose(rope.interpolated(scale, d, base, length), interpolated, rtol=1e-5)
 
     # With a factor of 1, "dynamic" takes its scale from the length of the text.
     reached = int(scale * length)
     dynamic, _ = peers_frequencies("dynamic", d, base, length, 1.0, seq_len=reached)
-    assert np.allclose(chapter.ntk_aware(scale, d, base, length), dynamic, rtol=1e-5)
+    assert np.allclose(rope.ntk_aware(scale, d, base, length), dynamic, rtol=1e-5)
 
     yarn, factor = peers_frequencies("yarn", d, base, length, scale)
-    assert np.allclose(chapter.yarn(scale, d, base, length), yarn, rtol=1e-5)
+    assert np.allclose(rope.yarn(scale, d, base, length), yarn, rtol=1e-5)
     assert factor == pytest.approx(0.1 * np.log(scale) + 1)
 
-    others = [chapter.interpolated, chapter.ntk_aware, chapter.extrapolated]
+    others = [rope.interpolated, rope.ntk_aware, rope.extrapolated]
     assert not any(np.allclose(other(scale, d, base, length), yarn, rtol=0.01) for other in others)
