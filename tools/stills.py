@@ -21,7 +21,7 @@ from site_under_test import start_browser  # noqa: E402
 
 from pe_lib.book import live  # noqa: E402
 
-KINDS = [kind for kind in live.KINDS if kind != "frames" and (live.FOLDER / f"{kind}.js").exists()]
+KINDS = [kind for kind in live.KINDS if kind != "frames"]
 SHOWN = re.compile(r"Live figure: (\w+)\(([^()]*)\)")  # in the outputs of a notebook
 DIRECTIVE = re.compile(r"\{live\} (\w+)\n(?::.*\n)*?:state: (.*)")
 GIVEN = re.compile(r"(\w+) *= *([^,\s]+)")
@@ -46,7 +46,7 @@ def main() -> None:
 def draw_stills(browser: Browser) -> Iterator[tuple[str, str]]:
     """Name and text of every still, as the scripts draw them now."""
     page = browser.new_page()
-    for name in ("kit", *KINDS):
+    for name in (*live.KIT, *KINDS):
         page.add_script_tag(path=live.FOLDER / f"{name}.js")
     for kind in KINDS:
         yield kind, page.evaluate(DRAW, [kind, {}])

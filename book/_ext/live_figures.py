@@ -105,7 +105,7 @@ def load_kinds(
 ) -> None:
     """A page loads the kit and the kinds that it shows, and a page without figures nothing."""
     kinds = app.env.metadata.get(page, {}).get(KINDS, ())
-    for name in ("kit", *sorted(kinds)) if kinds else ():
+    for name in (*live.KIT, *sorted(kinds)) if kinds else ():
         app.add_js_file(f"live/{name}.js", loading_method="defer", priority=300)
     if kinds:
         app.add_css_file("live/kit.css", priority=900)

@@ -24,6 +24,7 @@ __all__ = ["clock", "formats", "frames", "orbit", "rope", "similarity", "subspac
 
 FOLDER = Path(__file__).parent / "figures"
 STILLS = FOLDER / "stills"
+KIT = ("draw", "kit")
 KINDS = ("clock", "orbit", "similarity", "subspaces", "rope", "formats", "frames")
 MOST_FRAMES_OF_ONE, MOST_FRAMES_OF_TWO = 40, 100
 
@@ -72,7 +73,7 @@ class Figure(anywidget.AnyWidget):
 
 def module(figure: str) -> str:
     """The kit and the module of a kind, as the one text that anywidget takes."""
-    texts = [(FOLDER / f"{name}.js").read_text() for name in ("kit", figure)]
+    texts = [(FOLDER / f"{name}.js").read_text() for name in (*KIT, figure)]
     return "".join(texts) + "export default { render: peLive.render };\n"
 
 

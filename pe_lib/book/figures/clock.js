@@ -2,7 +2,7 @@
 // PE(x)T(Δx) beside PE(x + Δx). Each dial counts ω_i radians a position; 0 is up, and time runs
 // clockwise, so the sine stands to the right and the cosine upwards.
 peLive.define("clock", () => {
-  const { arc, bearing, cell, circle, count, fixed, g, line, text, tip } = peLive.draw;
+  const { arc, bearing, cell, circle, count, fixed, g, line, text, tip } = peDraw;
   const OMEGA = [0, 1, 2, 3].map((i) => 16 ** (-i / 4));
 
   const pair = (angle) => [Math.sin(angle), Math.cos(angle)];
@@ -22,23 +22,25 @@ peLive.define("clock", () => {
       return { before, matrix, moved: times(before, matrix), after: pair(omega * (x + step)) };
     });
 
+  /** The place of a dial. */
+  const dial = (wide, i) => (wide ? [124 + 129 * (i + 0.5), 76] : [90 * (i + 0.5), 64]);
+
   function draw(state, wide) {
     const { x, step } = state;
-    const [gutter, column, r, w, h] = wide ? [104, 134, 48, 59, 24] : [0, 90, 35, 43, 23];
+    const [r, w, h] = wide ? [48, 57, 24] : [35, 43, 23]; // of a dial, and of a cell
     const of = (name, at) => `${name}(${count(at)})`;
     const names = [of("T", step) + (state.block === "transposed" ? "ᵀ" : ""), of("PE", x)];
     names.push(`${names[1]} ${names[0]}`, of("PE", x + step));
     const looks = ["", "is-x", "is-moved", "is-after"];
     const label = (k, y) =>
-      text(wide ? gutter - 10 : 4, y, names[k], `${wide ? "end" : "start"} strong ${looks[k]}`);
+      text(wide ? 114 : 4, y, names[k], `${wide ? "end" : "start"} strong ${looks[k]}`);
     // The rows below the dials: the block, then three rows of the table.
-    const top = wide ? [142, 206, 244, 270] : [122, 186, 227, 268];
+    const top = wide ? [142, 206, 244, 270] : [124, 192, 237, 282];
     const parts = names.map((_, k) =>
-      wide ? label(k, top[k] + (k ? h / 2 : h)) : label(k, top[k] - 10)
+      wide ? label(k, top[k] + (k ? h / 2 : h)) : label(k, top[k] - 11)
     );
     numbers(state).forEach(({ before, matrix, moved, after }, i) => {
-      const cx = gutter + column * (i + 0.5);
-      const cy = wide ? 76 : 64;
+      const [cx, cy] = dial(wide, i);
       const [from, to] = [OMEGA[i] * x, OMEGA[i] * lands(state)];
       const hand = (angle, look, name) => {
         const [hx, hy] = tip(cx, cy, r, angle);
@@ -67,7 +69,7 @@ peLive.define("clock", () => {
         row(top[3], after)
       );
     });
-    return { width: wide ? 640 : 360, height: wide ? 296 : 294, parts };
+    return { width: wide ? 640 : 360, height: wide ? 296 : 308, parts };
   }
 
   function says(state) {
@@ -85,8 +87,7 @@ peLive.define("clock", () => {
 
   /** A hand is pulled the short way round to where the pointer stands. */
   function turned(i, at, pointer, wide) {
-    const cx = wide ? 104 + 134 * (i + 0.5) : 90 * (i + 0.5);
-    const by = bearing(cx, wide ? 76 : 64, pointer) - OMEGA[i] * at;
+    const by = bearing(...dial(wide, i), pointer) - OMEGA[i] * at;
     return (by - 2 * Math.PI * Math.round(by / (2 * Math.PI))) / OMEGA[i];
   }
   const within = (value, low, high) => Math.min(high, Math.max(low, value));
