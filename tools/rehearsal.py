@@ -63,7 +63,7 @@ def report(seen: Seen) -> bool:
         wrong.append(f"the kernel took {seen.megabytes} MB of the {MOST_MEMORY} that it may")
     print(
         f"  {'FAILED' if wrong else 'passed'}  {seen.seconds:5.1f} s  {seen.megabytes:4d} MB"
-        f"  {seen.boxes} theorems and proofs, {seen.sliders} sliders  {seen.path}"
+        f"  {seen.boxes} theorems and proofs, {seen.sliders} controls moved  {seen.path}"
     )
     for line in wrong:
         print(f"          {line}")
@@ -90,7 +90,7 @@ class Image:
         self.use_wheels_within_reach()
         print(f"RUN {step}", flush=True)
         run(["bash", "-c", step], KERNEL_PYTHON_PREFIX=str(self.prefix), cwd=self.tree)
-        run([str(self.python), "-c", "import pe_lib.torch, pe_lib.book.widgets"], cwd=self.folder)
+        run([str(self.python), "-c", "import pe_lib.torch, pe_lib.book.live"], cwd=self.folder)
         print(f"site-packages: {brought} MB, then {self.megabytes()} MB", flush=True)
 
     def ask_repo2docker(self) -> tuple[str, list[str]]:

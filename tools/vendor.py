@@ -17,7 +17,6 @@ import tempfile
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from fnmatch import fnmatch
-from importlib.metadata import distribution
 from pathlib import Path
 
 from fontTools import subset
@@ -58,14 +57,6 @@ PACKAGES = (
             "es5/a11y/assistive-mml.js",
         ),
         strip="es5/",
-    ),
-    Package(
-        "html-manager",
-        "@jupyter-widgets/html-manager",
-        "1.0.15",
-        "BSD-3-Clause",
-        ("dist/embed.js", "dist/embed.js.LICENSE.txt"),  # core widgets only: no require.js
-        strip="dist/",
     ),
     Package(
         "source-serif",
@@ -143,9 +134,6 @@ def main() -> None:
     keep(VENDOR / "icons" / "fa-solid-900.ttf", "icons.woff2", ICONS.values())
     for font in VENDOR.glob("mathjax/**/*.woff"):
         keep(font, f"{font.stem}.woff2", AMS_SIGNS if "AMS" in font.stem else None)
-    # The widgets' npm packages come without the text of their licence; the Python package has it.
-    licence = distribution("ipywidgets").read_text("licenses/LICENSE")
-    (VENDOR / "html-manager" / "LICENSE").write_text(licence or "")
     MANIFEST.write_text(json.dumps(manifest(), indent=1) + "\n")
 
 

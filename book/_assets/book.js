@@ -1,38 +1,4 @@
-// What the pages do beyond the theme: names for the sliders, and keyboard access to wide content.
-
-/** Fit the widget manager to the page that it runs in; this script comes before it. */
-function prepareWidgetManager() {
-  // Its validator warns of its own schema on every page.
-  const warn = console.warn;
-  console.warn = (...said) => String(said[0]).startsWith("strict mode: ") || warn(...said);
-}
-
-/** Give a slider's handle the name and the value that stand beside it. */
-function nameHandle(slider) {
-  const [handle, label, readout] = [".noUi-handle", ".widget-label", ".widget-readout"].map(
-    (part) => slider.querySelector(part)
-  );
-  const say = () => {
-    if (handle.getAttribute("aria-valuetext") !== readout.textContent)
-      handle.setAttribute("aria-valuetext", readout.textContent);
-  };
-  handle.setAttribute("aria-label", label.textContent);
-  const watch = new MutationObserver(say); // the slider writes its own value text, a bare number
-  watch.observe(handle, { attributeFilter: ["aria-valuetext"] });
-  watch.observe(readout, { childList: true, characterData: true, subtree: true });
-  say();
-}
-
-/** Name the sliders of a figure once the widget manager has drawn them. */
-function nameSliders(figure) {
-  new MutationObserver((_, watch) => {
-    const sliders = figure.querySelectorAll(".widget-slider");
-    if (!figure.querySelector(".widget-subarea svg") || !sliders.length) return;
-    watch.disconnect();
-    sliders.forEach(nameHandle);
-    figure.dataset.live = "";
-  }).observe(figure, { childList: true, subtree: true });
-}
+// What the pages do beyond the theme: keyboard access to wide content, the outline, the search.
 
 const WIDE = '.pst-scrollable-table-container, .bd-article pre, mjx-container[display="true"]';
 
@@ -97,9 +63,7 @@ function quoteArticles() {
   };
 }
 
-prepareWidgetManager();
 closeOutline();
 quoteArticles();
-document.querySelectorAll(".live-figure").forEach(nameSliders);
 watchWide();
 nameSection();

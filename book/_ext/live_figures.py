@@ -18,11 +18,10 @@ from typing import Any
 
 from docutils import nodes
 from docutils.parsers.rst import directives
+from pe_lib.book import live
 from sphinx.application import Sphinx
 from sphinx.environment import BuildEnvironment
 from sphinx.util.docutils import SphinxDirective
-
-from pe_lib.book import live
 
 VIEW = "application/vnd.jupyter.widget-view+json"
 MODEL = re.compile(r'"model_id": "(\w+)"')

@@ -153,12 +153,9 @@ def name_language(page: BeautifulSoup, text: str) -> NavigableString | Tag:
 
 
 def order_head(page: BeautifulSoup) -> None:
-    """Say each thing once, and let the text come before the state of the sliders."""
+    """Say each thing once."""
     for repeated in page.select("meta[name=viewport] ~ meta[name=viewport]"):
         repeated.extract()
-    for state in page.select('head script[type$="widget-state+json"]'):
-        if isinstance(page.body, Tag):
-            page.body.append(state.extract())
     if page.title is not None:
         own, dash, of_book = re.sub(r"^[\d.]+\s+", "", page.title.get_text()).partition(" — ")
         page.title.string = own if own == of_book else own + dash + of_book
