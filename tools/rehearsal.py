@@ -63,7 +63,7 @@ def report(seen: Seen) -> bool:
         wrong.append(f"the kernel took {seen.megabytes} MB of the {MOST_MEMORY} that it may")
     print(
         f"  {'FAILED' if wrong else 'passed'}  {seen.seconds:5.1f} s  {seen.megabytes:4d} MB"
-        f"  {seen.boxes} theorems and proofs, {seen.sliders} controls moved  {seen.path}"
+        f"  {seen.boxes} theorems and proofs, {seen.controls} controls  {seen.path}"
     )
     for line in wrong:
         print(f"          {line}")

@@ -20,7 +20,16 @@ from matplotlib.figure import Figure as Drawing
 
 from pe_lib.book.plots import to_svg
 
-__all__ = ["clock", "formats", "frames", "orbit", "rope", "similarity", "subspaces"]
+__all__ = [
+    "clock",
+    "formats",
+    "frames",
+    "frames2",
+    "orbit",
+    "rope",
+    "similarity",
+    "subspaces",
+]
 
 FOLDER = Path(__file__).parent / "figures"
 STILLS = FOLDER / "stills"
@@ -134,34 +143,70 @@ def style_of_stills() -> str:
 
 
 def clock(x: int = 3, step: int = 2, *, question: str = "") -> Figure:
-    """A wall of four clocks (d = 8, B = 16): x, Δx, the blocks of T, and PE(x)T beside PE(x+Δx)."""
+    """Four clocks (d = 8, B = 16), the row of a position, and the blocks of T(Δx), with numbers.
+
+    Examples
+    --------
+    >>> clock(5, step=3)
+    Live figure: clock(x=5, step=3)
+    """
     return Figure("clock", question, {"x": x, "step": step})
 
 
 def orbit(decay: float = 0.0, pitch: float = 0.0, *, question: str = "") -> Figure:
-    """A path of points and its matrix of distances: circle, spiral (decay), helix (pitch), ellipse."""
+    """A path of points and its matrix of distances: circle, spiral, helix, ellipse.
+
+    Examples
+    --------
+    >>> orbit(decay=0.05)
+    Live figure: orbit(decay=0.05, pitch=0.0)
+    """
     return Figure("orbit", question, {"decay": decay, "pitch": pitch})
 
 
 def similarity(
     d_model: int = 512, base: float = 10_000, offset: int = 5, *, question: str = ""
 ) -> Figure:
-    """K(Δ)/(d/2) against the offset, with its limit, the logarithmic law and the first rise."""
+    """K(Δ)/(d/2) against the offset, with its limit, the logarithmic law and the first rise.
+
+    Examples
+    --------
+    >>> similarity(256)
+    Live figure: similarity(d_model=256, base=10000, offset=5)
+    """
     return Figure("similarity", question, {"d_model": d_model, "base": base, "offset": offset})
 
 
 def subspaces(angle: float = 60.0, *, question: str = "") -> Figure:
-    """A line of words and a line of positions at an angle: two jobs for one matrix, and the price."""
+    """A line of words and one of positions at an angle: two jobs for one matrix, and the price.
+
+    Examples
+    --------
+    >>> subspaces(8)
+    Live figure: subspaces(angle=8)
+    """
     return Figure("subspaces", question, {"angle": angle})
 
 
 def rope(m: int = 5, n: int = 2, *, question: str = "") -> Figure:
-    """A query at m and a key at n on dials, and their score against the offset."""
+    """A query at m and a key at n on dials, and their score against the offset.
+
+    Examples
+    --------
+    >>> rope(7, 6)
+    Live figure: rope(m=7, n=6)
+    """
     return Figure("rope", question, {"m": m, "n": n})
 
 
 def formats(position: int = 10_000, *, question: str = "") -> Figure:
-    """The row of a position with float64, float32 and bfloat16 angles, and their errors."""
+    """The row of a position in float64, with float32 angles, with a bfloat16 position; errors.
+
+    Examples
+    --------
+    >>> formats(257)
+    Live figure: formats(position=257)
+    """
     return Figure("formats", question, {"position": position})
 
 
@@ -236,7 +281,22 @@ def frames2(
     question: str = "",
     buttons: tuple[bool, bool] = (False, False),
 ) -> Figure:
-    """The same for each pair of two values, at most 100 in all. Arguments are those of `frames`, twice."""
+    """The same for each pair of two values, at most 100 in all; arguments as for `frames`, twice.
+
+    Examples
+    --------
+    >>> import matplotlib.pyplot as plt
+    >>> from pe_lib.book import plots
+    >>> def draw(position, frequency):
+    ...     figure, ax = plt.subplots()
+    ...     plots.clock(ax, position * frequency)
+    ...     return figure
+    >>> def describe(position, frequency):
+    ...     return f"A clock whose hand stands at {position * frequency} radians."
+    >>> axes = ("position", "frequency")
+    >>> frames2(draw, ([0, 1, 2], [1.0, 0.1]), labels=axes, describe=describe)
+    Live figure: position × frequency, 6 frames
+    """
     lists = [list(one) for one in values]
     for one, first in zip(lists, start, strict=True):
         check_frames(len(one), MOST_FRAMES_OF_TWO, first)

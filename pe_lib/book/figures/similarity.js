@@ -15,7 +15,7 @@ peLive.define("similarity", () => {
       }
       return sum;
     }
-    // e^{ix} / (1 + ix − 1 / (3 + ix − 4 / (5 + ix − …))), from the far end, as complex numbers.
+    // −Re e^{−ix} / (1 + ix − 1 / (3 + ix − 4 / (5 + ix − …))), from the far end.
     let [re, im] = [0, 0];
     for (let k = 120; k > 0; k--) {
       const [a, b] = [2 * k + 1 - re, x - im];
@@ -23,7 +23,7 @@ peLive.define("similarity", () => {
       [re, im] = [a * size, -b * size];
     }
     const [a, b] = [1 - re, x - im];
-    return -(a * Math.cos(x) + b * Math.sin(x)) / (a * a + b * b);
+    return (b * Math.sin(x) - a * Math.cos(x)) / (a * a + b * b);
   }
 
   const curves = new Map(); // a change of offset computes nothing anew
