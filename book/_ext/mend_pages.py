@@ -84,6 +84,19 @@ def mend_anchors(page: BeautifulSoup) -> None:
         link["href"] = f"{address}#{anchor.replace('/', '-')}"
 
 
+def fold_proofs(page: BeautifulSoup) -> None:
+    """A folded proof folds by itself: the script of the toggle buttons needs a title, it has none."""
+    for proof in page.select("div.proof.dropdown"):
+        proof.name = "details"
+        proof["class"] = "admonition proof proof-text proof-fold"
+        summary = page.new_tag("summary")
+        summary.string = "Proof"
+        said = proof.p.find(string=re.compile(r"^Proof\.\s*")) if proof.p else None
+        if said is not None:
+            said.replace_with(re.sub(r"^Proof\.\s*", "", said))
+        proof.insert(0, summary)
+
+
 def keep_together(page: BeautifulSoup) -> None:
     """No line begins with the comma after a formula, or ends with the bracket before it."""
     for formula in page.select(".bd-article span.math"):
@@ -181,6 +194,7 @@ MENDS: tuple[Callable[[BeautifulSoup], None], ...] = (
     use_landmarks,
     mend_references,
     mend_anchors,
+    fold_proofs,
     keep_together,
     scope_headings,
     name_folds,

@@ -74,7 +74,7 @@ class LeadToChecks(SphinxTransform):
 
 
 class TellHowToRun(SphinxTransform):
-    """Say at the head of a notebook's page, folded, how to run it on one's own machine."""
+    """Say at the end of a notebook's page, folded, how to run it on one's own machine."""
 
     default_priority = 200
 
@@ -94,8 +94,7 @@ class TellHowToRun(SphinxTransform):
             box += nodes.paragraph(
                 "", "", nodes.Text(before), nodes.literal("", command), nodes.Text(after)
             )
-        heads = [n for n, child in enumerate(section) if isinstance(child, nodes.section)]
-        section.insert(min(heads, default=len(section)), box)
+        section += box
 
 
 def listing(said: str, links: Sequence[nodes.Node]) -> nodes.inline:
