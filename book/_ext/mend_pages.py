@@ -85,7 +85,7 @@ def mend_anchors(page: BeautifulSoup) -> None:
 
 
 def fold_proofs(page: BeautifulSoup) -> None:
-    """A folded proof folds by itself: the script of the toggle buttons needs a title, it has none."""
+    """A folded proof folds by itself: the toggle buttons need a title, and it has none."""
     for proof in page.select("div.proof.dropdown"):
         proof.name = "details"
         proof["class"] = "admonition proof proof-text proof-fold"
