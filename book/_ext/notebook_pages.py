@@ -40,11 +40,13 @@ class MarkCells(SphinxTransform):
             mark = nodes.paragraph(classes=["cell-mark"])
             page = self.env.docname
             if checks:
-                mark += listing("Checks ", [reference_to(label, page) for label in checks])
+                mark += listing(
+                    "Checks ", [reference_to(label, page) for label in checks], "checked"
+                )
             if claims:
                 noun = "claim" if len(claims) == 1 else "claims"
                 rows = [reference_to_row(claim, page) for claim in claims]
-                mark += listing(f"Decides {noun} ", rows)
+                mark += listing(f"Decides {noun} ", rows, "decided")
             wanted = [f"check-{label}" for label in checks]
             wanted += [f"claim-{claim.lower()}" for claim in claims]
             names = [name for name in wanted if name not in anchored]
@@ -97,9 +99,9 @@ class TellHowToRun(SphinxTransform):
         section += box
 
 
-def listing(said: str, links: Sequence[nodes.Node]) -> nodes.inline:
+def listing(said: str, links: Sequence[nodes.Node], kind: str) -> nodes.inline:
     """Some words, and links with commas between them."""
-    listed = nodes.inline("", said, classes=["cell-ties"])
+    listed = nodes.inline("", said, classes=[kind])
     for number, link in enumerate(links):
         listed += [nodes.Text(", ")] * bool(number)
         listed += link
