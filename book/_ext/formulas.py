@@ -5,6 +5,7 @@ script for its formulas, nothing moves when they appear, and nobody waits for th
 drawn stands MathML, for the voices that read it. The style sheet holds the signs that are used.
 """
 
+import base64
 import functools
 import html
 import json
@@ -123,7 +124,6 @@ def add_style_sheet(app: Sphinx, page: str, template: str, context: dict[str, An
     domain = app.env.get_domain("math")
     if isinstance(domain, MathDomain) and domain.has_equations(page):
         app.add_css_file(STYLE_SHEET)
-        fonts += [f"{FONTS}/MathJax_{face}.woff2" for face in COMMON_FACES]
     context["first_fonts"] = [context["pathto"](f"_static/vendor/{font}", 1) for font in fonts]
 
 
@@ -147,8 +147,15 @@ def write_style_sheet(file: Path) -> None:
 
 
 def rules_of(style_sheet: str) -> dict[str, str]:
-    """What a style sheet of MathJax says of each selector; its fonts carry numbers."""
-    style_sheet = style_sheet.replace('.woff") format("woff")', '.woff2") format("woff2")')
+    """What a style sheet of MathJax says of each selector; its fonts carry numbers.
+
+    The commonest two stand in the sheet itself: no line moves when a formula gets its signs.
+    """
+    for face in COMMON_FACES:
+        font = (VENDOR.parents[1] / "vendor" / FONTS / f"MathJax_{face}.woff2").read_bytes()
+        address = f"data:font/woff2;base64,{base64.b64encode(font).decode()}"
+        style_sheet = style_sheet.replace(f"vendor/{FONTS}/MathJax_{face}.woff", address)
+    style_sheet = style_sheet.replace('.woff")', '.woff2")').replace('"woff"', '"woff2"')
     found = re.findall(r"^(\S.*?) ?\{\n?(.*?)\n?\}$", style_sheet, re.MULTILINE | re.DOTALL)
     return {selector: " ".join(body.split()) for selector, body in found}
 
