@@ -8,9 +8,11 @@ beforehand by ``tools/stills.py``.
 
 import html
 import json
+import math
 import re
 from collections.abc import Callable, Sequence
 from functools import cache
+from numbers import Integral, Real
 from pathlib import Path
 from typing import Any
 
@@ -142,6 +144,21 @@ def style_of_stills() -> str:
 # ---- The kinds that compute in the browser -------------------------------------------------------
 
 
+def computed(figure: str, question: str, state: dict[str, Any]) -> Figure:
+    """A figure whose numbers its module computes. What is out of its range begins at its end."""
+    for name, value in state.items():
+        if not isinstance(value, Real):
+            raise TypeError(f"{name} must be a real number, got {value!r}")
+        if not math.isfinite(value):
+            raise ValueError(f"{name} must be finite, got {value!r}")
+    return Figure(figure, question, {key: plain(value) for key, value in state.items()})
+
+
+def plain(value: Any) -> int | float:
+    """A number of Python's own, as the browser is sent it."""
+    return int(value) if isinstance(value, Integral) else float(value)
+
+
 def clock(x: int = 3, step: int = 2, *, question: str = "") -> Figure:
     """Four clocks (d = 8, B = 16), the row of a position, and the blocks of T(Δx), with numbers.
 
@@ -150,7 +167,7 @@ def clock(x: int = 3, step: int = 2, *, question: str = "") -> Figure:
     >>> clock(5, step=3)
     Live figure: clock(x=5, step=3)
     """
-    return Figure("clock", question, {"x": x, "step": step})
+    return computed("clock", question, {"x": x, "step": step})
 
 
 def orbit(decay: float = 0.0, pitch: float = 0.0, *, question: str = "") -> Figure:
@@ -161,7 +178,7 @@ def orbit(decay: float = 0.0, pitch: float = 0.0, *, question: str = "") -> Figu
     >>> orbit(decay=0.05)
     Live figure: orbit(decay=0.05, pitch=0.0)
     """
-    return Figure("orbit", question, {"decay": decay, "pitch": pitch})
+    return computed("orbit", question, {"decay": decay, "pitch": pitch})
 
 
 def similarity(
@@ -174,7 +191,7 @@ def similarity(
     >>> similarity(256)
     Live figure: similarity(d_model=256, base=10000, offset=5)
     """
-    return Figure("similarity", question, {"d_model": d_model, "base": base, "offset": offset})
+    return computed("similarity", question, {"d_model": d_model, "base": base, "offset": offset})
 
 
 def subspaces(angle: float = 60.0, *, question: str = "") -> Figure:
@@ -185,7 +202,7 @@ def subspaces(angle: float = 60.0, *, question: str = "") -> Figure:
     >>> subspaces(8)
     Live figure: subspaces(angle=8)
     """
-    return Figure("subspaces", question, {"angle": angle})
+    return computed("subspaces", question, {"angle": angle})
 
 
 def rope(m: int = 5, n: int = 2, *, question: str = "") -> Figure:
@@ -196,7 +213,7 @@ def rope(m: int = 5, n: int = 2, *, question: str = "") -> Figure:
     >>> rope(7, 6)
     Live figure: rope(m=7, n=6)
     """
-    return Figure("rope", question, {"m": m, "n": n})
+    return computed("rope", question, {"m": m, "n": n})
 
 
 def formats(position: int = 10_000, *, question: str = "") -> Figure:
@@ -207,7 +224,7 @@ def formats(position: int = 10_000, *, question: str = "") -> Figure:
     >>> formats(257)
     Live figure: formats(position=257)
     """
-    return Figure("formats", question, {"position": position})
+    return computed("formats", question, {"position": position})
 
 
 # ---- Frames: for what needs Python ---------------------------------------------------------------

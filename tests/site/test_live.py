@@ -28,7 +28,8 @@ NUMBERS = """([kind, states]) => {
 }"""
 PAGE = """<!doctype html><html lang="en" data-theme="light"><head><meta charset="utf-8">
 <title>All live figures</title><meta name="viewport" content="width=device-width">
-<style>figure {{ margin: 2rem 0; }}</style><link rel="stylesheet" href="{style}"></head><body><main><h1>All</h1>{boxes}</main>{scripts}</body>
+<style>figure {{ margin: 2rem 0; }}</style>
+<link rel="stylesheet" href="{style}"></head><body><main><h1>All</h1>{boxes}</main>{scripts}</body>
 </html>"""
 SHIFT = """window.shift = 0;
 new PerformanceObserver((list) => {
@@ -60,7 +61,7 @@ def sine(turn: int) -> Any:
 def all_figures() -> list[live.Figure]:
     """One of each kind, and frames with a range and with buttons."""
     made = [getattr(live, kind)(question=f"What does {kind} do?") for kind in stills.KINDS]
-    given = {"describe": "A clock at {}.".format, "label": "turn <& more>"}
+    given: dict[str, Any] = {"describe": "A clock at {}.".format, "label": "turn <& more>"}
     made.append(live.frames(sine, [0, 1, 2], start=1, question="Which?", **given))
     made.append(live.frames(sine, [0, 1], buttons=True, **given))
     made.append(
@@ -112,9 +113,10 @@ def ask(bench: Page, kind: str, states: list[dict[str, Any]]) -> list[dict[str, 
 
 
 def test_clock_computes_what_the_library_does(bench: Page) -> None:
-    states = [{"x": x, "step": step, "block": b} for x in range(31) for step in range(-6, 7)
+    states: list[dict[str, Any]] = [{"x": x, "step": step, "block": b} for x in range(31) for step in range(-6, 7)
               for b in ("T", "transposed")]  # fmt: skip
-    for state, dials in zip(states, ask(bench, "clock", states), strict=True):
+    computed: list[Any] = ask(bench, "clock", states)
+    for state, dials in zip(states, computed, strict=True):
         x, step = state["x"], state["step"]
         matrix = pe.rotation_matrix(step, 8, base=16)
         matrix = matrix if state["block"] == "T" else matrix.T
@@ -197,8 +199,8 @@ def test_rope_scores_are_those_of_rotate(bench: Page) -> None:
     key = pe.sinusoidal_encoding(1, 8, base=16, dtype=np.float64)
     for state, found in zip(states, ask(bench, "rope", states), strict=True):
         way = 1 if state["sense"] == "clockwise" else -1
-        of_query = "split" if state["pairs"] == "halves" else "interleaved"
-        of_key = "interleaved" if state["pairs"] == "neighbours" else "split"
+        of_query: pe.Layout = "split" if state["pairs"] == "halves" else "interleaved"
+        of_key: pe.Layout = "interleaved" if state["pairs"] == "neighbours" else "split"
         turned = pe.rotate(query, way * state["m"], base=16, layout=of_query)
         met = pe.rotate(key, way * state["n"], base=16, layout=of_key)
         np.testing.assert_allclose(found["query"], turned, atol=1e-13)
@@ -261,9 +263,7 @@ def shown(figure: Locator) -> str:
 
 
 @pytest.mark.parametrize("setting", [Setting("light", 1280), Setting("dark", 390)])
-def test_every_control_moves_its_picture(
-    browser: Browser, address: str, setting: Setting, record_property: Any
-) -> None:
+def test_every_control_moves_its_picture(browser: Browser, address: str, setting: Setting) -> None:
     with visit(browser, address, setting) as seen:
         times: list[float] = []
         boxes = seen.page.locator(".live[data-live]").all()
@@ -291,7 +291,7 @@ def test_every_control_moves_its_picture(
         assert seen.complaints == []
         assert seen.page.evaluate("document.documentElement.scrollWidth <= innerWidth")
         median = statistics.median(times)
-        record_property(f"median ms from input to picture, {setting.width} px", round(median, 2))
+        print(f"median from input to picture, {setting.width} px: {median:.1f} ms")
 
 
 def test_hands_are_dragged(browser: Browser, address: str) -> None:

@@ -191,9 +191,12 @@ const peLive = (() => {
       const control = spec.controls[key];
       const place = Number(target.value);
       let value = fromRange(control, place);
-      // On a logarithmic track a small step may not reach the next integer: go there.
+      // On a logarithmic track a small step may not reach the next value: go there.
       const step = control.log ? place - toRange(control, state[key]) : 0;
-      if (step && allowed(control, value, value) === state[key]) value = state[key] + Math.sign(step);
+      if (step && allowed(control, value, value) === state[key]) {
+        const decimal = Math.floor(Math.log10(state[key] * (1 + 1e-9 * Math.sign(step))));
+        value = state[key] + Math.sign(step) * (control.digits ? 10 ** (decimal + 1 - control.digits) : 1);
+      }
       change({ [key]: value });
       target.value = toRange(control, state[key]);
     });
