@@ -1,6 +1,7 @@
 """Live figures: their numbers are the library's, their stills what they draw, and all move."""
 
 import gzip
+import itertools
 import json
 import re
 import statistics
@@ -113,8 +114,8 @@ def ask(bench: Page, kind: str, states: list[dict[str, Any]]) -> list[dict[str, 
 
 
 def test_clock_computes_what_the_library_does(bench: Page) -> None:
-    states: list[dict[str, Any]] = [{"x": x, "step": step, "block": b} for x in range(31) for step in range(-6, 7)
-              for b in ("T", "transposed")]  # fmt: skip
+    places = itertools.product(range(31), range(-6, 7), ("T", "transposed"))
+    states: list[dict[str, Any]] = [{"x": x, "step": step, "block": b} for x, step, b in places]
     computed: list[Any] = ask(bench, "clock", states)
     for state, dials in zip(states, computed, strict=True):
         x, step = state["x"], state["step"]
