@@ -200,9 +200,18 @@ def add_script(app: Sphinx, page: str, *context: Any) -> None:
         app.add_js_file(SCRIPT, loading_method="defer")
 
 
+def name_rows(app: Sphinx, document: nodes.document) -> None:
+    """Let a page link to a claim as to a heading: ``[A34](a_sources.md#a34)``."""
+    if app.env.docname == PAGE:
+        slugs = app.env.metadata[PAGE].setdefault("myst_slugs", {})
+        for row in document.findall(nodes.row):
+            slugs |= {anchor: (0, anchor, anchor.upper()) for anchor in row["ids"]}
+
+
 def setup(app: Sphinx) -> dict[str, bool]:
     app.add_directive("claims", ClaimsDirective)
     app.add_directive("verdict-counts", VerdictCountsDirective)
+    app.connect("doctree-read", name_rows)
     app.connect("missing-reference", resolve)
     app.connect("html-page-context", add_script)
     return {"parallel_read_safe": True, "parallel_write_safe": True}
