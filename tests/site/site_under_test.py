@@ -208,9 +208,12 @@ def _installations() -> Iterator[list[str]]:
 
 @contextmanager
 def visit(
-    browser: Browser, address: str, setting: Setting = DESK, **options: Any
+    browser: Browser, address: str, setting: Setting = DESK, *, first: str = "", **options: Any
 ) -> Iterator[Visit]:
-    """Open a page with every other host out of reach, and wait until it stands."""
+    """Open a page with every other host out of reach, and wait until it stands.
+
+    ``first`` is a script that runs before those of the page.
+    """
     context = browser.new_context(
         viewport={"width": setting.width, "height": 900},
         color_scheme=setting.scheme,
@@ -220,6 +223,8 @@ def visit(
     try:
         seen = Visit(context.new_page())
         _watch(context, seen, address)
+        if first:
+            seen.page.add_init_script(first)
         seen.page.goto(address)
         if options.get("java_script_enabled", True):
             seen.page.evaluate(SETTLED)
