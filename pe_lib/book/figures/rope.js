@@ -106,7 +106,7 @@ peLive.define("rope", () => {
       },
       pairs: {
         label: "pairs",
-        choices: [["neighbours", "neighbours"], ["halves", "halves"], ["mixed", "mixed up"]],
+        choices: [["neighbours", "neighbours"], ["halves", "halves"], ["mixed", "mixed"]],
         value: "neighbours",
       },
     }, // prettier-ignore
