@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: help book test rehearsal lab notebooks status constraints vendor bench bench-gpu clean venv test-venv
+.PHONY: help book test rehearsal lab notebooks status constraints stills vendor bench bench-gpu clean venv test-venv
 
 help: ## list the commands
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 14
@@ -27,6 +27,9 @@ status: venv ## run every notebook and record its time and memory for the status
 
 constraints: ## resolve requirements.txt anew and write constraints.txt
 	@$(PYTHON) tools/constraints.py
+
+stills: test-venv ## draw the stills of the live figures anew, in a browser
+	@$(BIN)/python tools/stills.py
 
 vendor: venv ## fetch the scripts and fonts that the site serves, from npm
 	@$(BIN)/python tools/vendor.py

@@ -1,9 +1,10 @@
 """Draw the stills of the live figures anew, in a browser, with their own scripts.
 
-    python tools/stills.py
+    make stills
 
 A still is what the kit writes below a figure's question at the state to begin with. There is one of
-each kind as it begins by itself, and one of each state that a page of the book asks for.
+each kind as it begins by itself, and one of each state that a page of the book asks for. Notebooks
+hold the picture of a still in their outputs: it is put there, too.
 """
 
 import json
@@ -12,6 +13,8 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+import nbformat
+from nbformat import NotebookNode
 from playwright.sync_api import Browser, sync_playwright
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -41,6 +44,23 @@ def main() -> None:
             (live.STILLS / f"{name}.html").write_text(text)
             print(f"{len(text):7d}  {name}")
         browser.close()
+    for path in sorted((ROOT / "book").rglob("*.ipynb")):
+        notebook = nbformat.read(path, as_version=4)
+        if sum([renew(output) for cell in notebook.cells for output in cell.get("outputs", [])]):
+            nbformat.write(notebook, path)
+            print(f"     in  {path.relative_to(ROOT)}")
+
+
+def renew(output: NotebookNode) -> bool:
+    """Give an output the picture of its still as it is now, and say whether it had another."""
+    data = output.get("data", {})
+    found = SHOWN.match(data.get("text/plain", ""))
+    if found is None:
+        return False
+    still = live.picture(found[1], state_of(found[2]), {})
+    changed = bool(data.get("image/svg+xml") != still)
+    data["image/svg+xml"] = still
+    return changed
 
 
 def draw_stills(browser: Browser) -> Iterator[tuple[str, str]]:
@@ -64,9 +84,13 @@ def asked_for() -> set[tuple[str, str]]:
             text = path.read_text()
             for kind, given in SHOWN.findall(text) + DIRECTIVE.findall(text):
                 if kind in KINDS:
-                    state = {key: json.loads(value) for key, value in GIVEN.findall(given)}
-                    found.add((kind, json.dumps(whole_state(kind, state))))
+                    found.add((kind, json.dumps(whole_state(kind, state_of(given)))))
     return found
+
+
+def state_of(given: str) -> dict[str, float]:
+    """A state as it is written, x=3, step=2."""
+    return {key: json.loads(value) for key, value in GIVEN.findall(given)}
 
 
 def whole_state(kind: str, state: dict[str, float]) -> dict[str, float]:
