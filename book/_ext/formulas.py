@@ -25,8 +25,13 @@ logger = logging.getLogger(__name__)
 VENDOR = Path(__file__).resolve().parent.parent / "_assets" / "vendor" / "mathjax"
 PARTS = ("core", "adaptors/liteDOM", "input/tex", "output/chtml", "a11y/assistive-mml")
 STYLE_SHEET, FONTS = "formulas.css", "mathjax/output/chtml/fonts/woff-v2"
-COMMON_FACES = ("Main-Regular", "Math-Italic")
-TEXT_FONTS = [f"source-serif/source-serif-4-latin-{weight}-normal.woff2" for weight in (400, 600)]
+# What the first screen needs stands in the style sheets themselves, so that no line moves when it
+# comes; the heading's font is asked for early.
+FIRST_FONTS = re.compile(
+    r'url\("(vendor/[\w/-]+/(?:MathJax_Main-Regular|MathJax_Math-Italic|source-serif-4-latin-400-normal)'
+    r'\.woff2)"\)'
+)
+HEADINGS = "_static/vendor/source-serif/source-serif-4-latin-600-normal.woff2"
 START = """\
 const sources = SOURCES;
 var MathJax = {
@@ -120,11 +125,10 @@ def displayed(node: nodes.math_block) -> str:
 
 def add_style_sheet(app: Sphinx, page: str, template: str, context: dict[str, Any], _: Any) -> None:
     """The rules, where there are formulas, and the fonts that a page's first screen needs."""
-    fonts = list(TEXT_FONTS)
+    context["first_fonts"] = [context["pathto"](HEADINGS, 1)]
     domain = app.env.get_domain("math")
     if isinstance(domain, MathDomain) and domain.has_equations(page):
         app.add_css_file(STYLE_SHEET)
-    context["first_fonts"] = [context["pathto"](f"_static/vendor/{font}", 1) for font in fonts]
 
 
 def insert_formulas(app: Sphinx, exception: Exception | None) -> None:
@@ -136,7 +140,16 @@ def insert_formulas(app: Sphinx, exception: Exception | None) -> None:
         if "data-set" in page:
             page = PLACES.sub(lambda place: FORMULAS[int(place[1])], page)
             path.write_text(page, encoding="utf-8")
-    write_style_sheet(Path(app.outdir) / "_static" / STYLE_SHEET)
+    static = Path(app.outdir) / "_static"
+    write_style_sheet(static / STYLE_SHEET)
+    for sheet in (static / STYLE_SHEET, static / "book.css"):
+        text = sheet.read_text(encoding="utf-8")
+        sheet.write_text(FIRST_FONTS.sub(lambda url: inside(static / url[1]), text), "utf-8")
+
+
+def inside(font: Path) -> str:
+    """A font as an address that holds it."""
+    return f'url("data:font/woff2;base64,{base64.b64encode(font.read_bytes()).decode()}")'
 
 
 def write_style_sheet(file: Path) -> None:
@@ -147,14 +160,7 @@ def write_style_sheet(file: Path) -> None:
 
 
 def rules_of(style_sheet: str) -> dict[str, str]:
-    """What a style sheet of MathJax says of each selector; its fonts carry numbers.
-
-    The commonest two stand in the sheet itself: no line moves when a formula gets its signs.
-    """
-    for face in COMMON_FACES:
-        font = (VENDOR.parents[1] / "vendor" / FONTS / f"MathJax_{face}.woff2").read_bytes()
-        address = f"data:font/woff2;base64,{base64.b64encode(font).decode()}"
-        style_sheet = style_sheet.replace(f"vendor/{FONTS}/MathJax_{face}.woff", address)
+    """What a style sheet of MathJax says of each selector; its fonts carry numbers."""
     style_sheet = style_sheet.replace('.woff")', '.woff2")').replace('"woff"', '"woff2"')
     found = re.findall(r"^(\S.*?) ?\{\n?(.*?)\n?\}$", style_sheet, re.MULTILINE | re.DOTALL)
     return {selector: " ".join(body.split()) for selector, body in found}

@@ -123,6 +123,9 @@ def name_folds(page: BeautifulSoup) -> None:
     """A fold is named by its text, and that text is no paragraph."""
     for summary in page.select("summary[aria-label]"):
         del summary["aria-label"]
+    for summary in page.select("summary:has(> .toctree-toggle)"):
+        link = summary.find_previous("a")
+        summary["aria-label"] = f"Pages of {link.get_text()}" if link else "Pages"
     for text in page.select("summary > p"):
         text.name = "span"
 

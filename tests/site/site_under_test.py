@@ -65,8 +65,8 @@ TEXTS_OF_EACH_LOOK = """(() => {
   }
   return [...looks.values()];
 })()"""
-PLAIN_FORMULAS = """() => document.querySelectorAll("mjx-container")
-  .forEach((formula) => formula.replaceChildren("formula"))"""
+PLAIN_FORMULAS = """() => document.querySelectorAll("mjx-math, mjx-assistive-mml")
+  .forEach((part) => part.replaceChildren(part.matches("mjx-math") ? "" : "formula"))"""
 RUN_AXE = """([context, options]) =>
   axe.run(eval(context), { ...options, resultTypes: ["violations"], preload: false })
     .then((found) => found.violations)"""

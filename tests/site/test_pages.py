@@ -5,6 +5,7 @@ be asked of a visit is asked of the same one.
 """
 
 import collections
+import functools
 import os
 import re
 import shutil
@@ -86,6 +87,11 @@ def article_of(path: Path) -> str:
     return "".join(text for text in whole.find_all(string=True) if text not in silent)
 
 
+@functools.cache
+def anchors_of(path: Path) -> list[str]:
+    return [str(element["id"]) for element in parsed(path).select("[id]")]
+
+
 # ---- What stands in the file
 
 
@@ -100,8 +106,8 @@ def test_html_is_well_formed(path: Path) -> None:
     parser = html5lib.HTMLParser(namespaceHTMLElements=False)
     parser.parse(FORMULA.sub("", path.read_text(encoding="utf-8")))
     assert [(place, code) for place, code, _ in parser.errors] == []
-    names = [str(element["id"]) for element in parsed(path).select("[id]")]
-    assert [name for name, count in collections.Counter(names).items() if count > 1] == []
+    names = collections.Counter(anchors_of(path))
+    assert [name for name, count in names.items() if count > 1] == []
 
 
 @every_file
@@ -115,7 +121,7 @@ def test_links_resolve(path: Path) -> None:
             continue
         target = (path.parent / unquote(parts.path)).resolve() if parts.path else path
         anchor = unquote(parts.fragment) if target.suffix == ".html" else ""
-        if not target.is_file() or (anchor and not parsed(target).find(id=anchor)):
+        if not target.is_file() or (anchor and anchor not in anchors_of(target)):
             dead.append(address)
     assert dead == []
 
