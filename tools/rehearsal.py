@@ -4,7 +4,7 @@
 
 repo2docker prints the Dockerfile that Binder would build. Its step for this book is run in a clean
 virtual environment on top of what repo2docker brings itself: JupyterLab and JupyterHub at the
-versions of its own lock file, and pip may take what it fetched before. Then JupyterLab opens the tour
+versions of its own lock file, and pip may take what it has. Then JupyterLab opens the tour
 and three chapters, as the launch button does; that the others run, `make test` shows.
 """
 
