@@ -81,8 +81,8 @@ peLive.define("clock", () => {
     const turn = OMEGA.map((omega) => fixed(omega * (lands(state) - x))).join(", ");
     const there = `${way} the hands by ${turn} rad: they land on position ${count(lands(state))}`;
     return gap < 0.005
-      ? `${there}. PE(x)T(Δx) is PE(x + Δx).`
-      : `${there}, not on ${count(x + step)}. PE(x)T(Δx) misses PE(x + Δx) by up to ${fixed(gap)}.`;
+      ? `${there}. PE(x)T(Δx) is PE(x\u00a0+\u00a0Δx).`
+      : `${there}, not on ${count(x + step)}. PE(x)T(Δx) misses PE(x\u00a0+\u00a0Δx) by up to ${fixed(gap)}.`;
   }
 
   /** A hand is pulled the short way round to where the pointer stands. */
