@@ -120,6 +120,16 @@ def test_chapter_keeps_its_contract_of_size(name: str) -> None:
     assert n.minutes <= 25
 
 
+def test_the_tour_takes_ten_minutes() -> None:
+    notebook = read("tour.ipynb")
+    n = contract.numbers_of(notebook)
+    assert n.words <= 1000
+    assert sum(n.lines) <= 60
+    assert n.minutes <= 10
+    screens = re.split(r"^## (?=\d)", prose.markdown_of(notebook), flags=re.M)[1:]
+    assert len(screens) == n.pictures == 8
+
+
 @every_chapter
 def test_chapter_teaches_and_leaves_proving_to_its_checks(name: str) -> None:
     for cell in prose.code_cells(read(name)):
