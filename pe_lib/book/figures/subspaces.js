@@ -20,15 +20,15 @@ peLive.define("subspaces", () => {
     const { part } = numbers(state);
     const [c, s] = [Math.cos(angle), Math.sin(angle)];
     const reach = wide ? 178 : 165;
-    const span = (x, y) => [cx - reach * x, cy + reach * y, cx + reach * x, cy - reach * y];
-    const v = span(c, s);
+    const below = Math.min(reach, 58 / Math.max(s, 0.01)); // the picture ends there
+    const v = [cx - below * c, cy + below * s, cx + reach * c, cy - reach * s];
     const far = wide ? reach : reach * 0.9;
     const labels = [
       text(cx + reach - 4, cy + 16, "U: words", "end is-x"),
       text(cx + far * c, Math.max(12, cy - far * s - 14), "V: positions", state.angle > 45 ? "mid is-moved" : "end is-moved"),
     ]; // prettier-ignore
     const base = [
-      line(...span(1, 0), "is-x thin dashed"),
+      line(cx - reach, cy, cx + reach, cy, "is-x thin dashed"),
       line(...v, "is-moved thin dashed"),
       ...labels,
       line(...v, "reach", { "data-handle": "angle" }),
@@ -54,7 +54,7 @@ peLive.define("subspaces", () => {
     ];
   }
 
-  const frames = { true: [424, 40, 204, 196], false: [44, 240, 306, 120] };
+  const frames = { true: [424, 40, 198, 196], false: [44, 240, 306, 120] };
   const axesOf = (wide) => {
     const [left, top, width, height] = frames[wide];
     const x = { range: [0, 90], ticks: [0, 30, 60, 90].map((v) => [v, `${v}°`]), label: "angle between U and V" };
