@@ -322,6 +322,38 @@ def test_hands_are_dragged(browser: Browser, address: str) -> None:
         assert seen.complaints == []
 
 
+def test_a_finger_drags_hands_and_scrolls_the_rest(browser: Browser, address: str) -> None:
+    with visit(browser, address, Setting("light", 390), has_touch=True) as seen:
+        page = seen.page
+        session = page.context.new_cdp_session(page)
+
+        def swipe(*places: tuple[float, float]) -> None:
+            kinds = ["touchStart", *["touchMove"] * (len(places) - 1), "touchEnd"]
+            for kind, points in zip(kinds, [*([place] for place in places), []], strict=True):
+                touches = [{"x": x, "y": y} for x, y in points]
+                session.send("Input.dispatchTouchEvent", {"type": kind, "touchPoints": touches})
+                page.wait_for_timeout(20)
+            page.wait_for_timeout(300)
+
+        def middle(selector: str) -> tuple[float, float]:
+            box = clock.locator(selector).nth(0).bounding_box()
+            assert box is not None
+            return box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
+
+        clock = page.locator('[data-figure="clock"]')
+        values = clock.locator(".live__value")
+        x, y = middle('.live-picture--narrow [data-handle="step 1"].tip')
+        cx, cy = middle(".live-picture--narrow .dial >> nth=1")
+        swipe((x, y), (x - 10, y + 10), (cx, cy + 30))  # to the bottom: x + Δx = 2π
+        assert values.all_inner_texts() == ["3", "3"]
+        assert page.evaluate("scrollY") == 0
+        x, y = middle('input[data-key="x"]')
+        swipe(*((x, y - 9 * k) for k in range(9)))  # up, as one scrolls
+        assert values.all_inner_texts() == ["3", "3"], "a swipe across the track moved it"
+        assert page.evaluate("scrollY") > 20
+        assert seen.complaints == []
+
+
 @pytest.mark.parametrize(
     ("asked", "x", "step"),
     [

@@ -200,6 +200,10 @@ const peLive = (() => {
       change({ [key]: value });
       target.value = toRange(control, state[key]);
     });
+    // A finger that lands on a track moves it at once; where it goes on to scroll, that is undone.
+    let before = state;
+    box.addEventListener("pointerdown", () => (before = state), true);
+    box.addEventListener("pointercancel", ({ target }) => target.dataset?.key && change(before));
     box.addEventListener("click", ({ target }) => {
       const button = target.closest("button");
       if (!button) return;
