@@ -31,7 +31,7 @@ COLAB_CELL = """\
 import sys
 from pathlib import Path
 
-if "google.colab" in sys.modules and not Path("UP/pe_lib").is_dir():
+if "google.colab" in sys.modules and not Path("ROOT/pe_lib").is_dir():
     import os
     import re
     from subprocess import getoutput
@@ -72,7 +72,7 @@ def serve_colab(notebook: NotebookNode, address: str, folder: Path = Path("book"
     named = ""
     if is_for_colab(notebook.cells[1]):
         named = repository_named_in(notebook.cells.pop(1))
-    source = COLAB_CELL.replace("UP", "/".join(".." for _ in folder.parts))
+    source = COLAB_CELL.replace("ROOT", "/".join(".." for _ in folder.parts))
     source = source.replace("FOLDER", folder.as_posix())
     cell = nbformat.v4.new_code_cell(source.replace("REPOSITORY", address or named))
     cell.metadata = NotebookNode(COLAB_METADATA)
