@@ -142,20 +142,20 @@ def scorecard(seq_len: int, rules: Mapping[str, Rule] = ENCODINGS, full: bool = 
     Examples
     --------
     >>> print(scorecard(64, {"index": ENCODINGS["index"]}))
-    condition           1       2       3       4       5   5 f16
-                    drift    size    jump  uneven     gap    ties
-    index               .      63       .       .       .       .
+    condition          1     2     3     4     5     5
+                   drift  size  jump  even   gap   f16
+    index              .    63     .     .     .     .
     """
-    lines = ["condition     " + "".join(f"{c:>8}" for c in ("1", "2", "3", "4", "5", "5 f16"))]
-    heads = ("drift", "size", "jump", "uneven", "gap", "ties")
-    lines.append(" " * 14 + "".join(f"{head:>8}" for head in heads))
+    lines = ["condition     " + "".join(f"{c:>6}" for c in "123455")]
+    heads = ("drift", "size", "jump", "even", "gap", "f16")
+    lines.append(" " * 14 + "".join(f"{head:>6}" for head in heads))
     for name, rule in rules.items():
         measures = measure(rule, seq_len)
         entries = [
             written(value) + ("" if met else "*") if full else "." if met else written(value)
             for value, met in zip(measures, measures.met(), strict=True)
         ]
-        lines.append(f"{name:<14}" + "".join(f"{entry:>8}" for entry in entries))
+        lines.append(f"{name:<14}" + "".join(f"{entry:>6}" for entry in entries))
     return "\n".join(lines)
 
 
