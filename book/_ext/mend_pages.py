@@ -183,6 +183,12 @@ def be_light_at_first(page: BeautifulSoup) -> None:
         root["data-theme"] = "light"
 
 
+def close_pictures(page: BeautifulSoup) -> None:
+    """A picture inside an SVG drawing has an end, unlike the element of old that had its name."""
+    for picture in page.select("svg image"):
+        picture.can_be_empty_element = False
+
+
 def write_booleans(page: BeautifulSoup) -> None:
     """An attribute that is there or not needs no value."""
     for name in BOOLEAN:
@@ -204,6 +210,7 @@ MENDS: tuple[Callable[[BeautifulSoup], None], ...] = (
     name_languages,
     order_head,
     be_light_at_first,
+    close_pictures,
     write_booleans,
 )
 

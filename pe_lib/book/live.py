@@ -20,7 +20,7 @@ import anywidget
 import traitlets
 from matplotlib.figure import Figure as Drawing
 
-from pe_lib.book.plots import to_svg
+from pe_lib.book.plots import SVG_FONTS, to_svg
 
 __all__ = [
     "clock",
@@ -39,6 +39,8 @@ KIT = ("draw", "kit")
 KINDS = ("clock", "orbit", "similarity", "subspaces", "rope", "formats", "frames")
 MOST_FRAMES_OF_ONE, MOST_FRAMES_OF_TWO = 40, 100
 
+# What a drawing of Matplotlib brings when it stands alone; in a box the style sheet says it.
+ALONE = f"max-width:100%;height:auto;stroke-linejoin:round;font-family:{SVG_FONTS}"
 WHERE_LIVE = "Live in JupyterLab with anywidget, and on the book's site."
 PICTURE = re.compile(r"<svg [^>]*live-picture--wide.*?</svg>", re.DOTALL)
 PICTURE_RULES = re.compile(r"/\* -+ The picture.*?\*/(.*?)/\* -+ The box", re.DOTALL)
@@ -103,7 +105,8 @@ def box(figure: str, question: str, state: dict[str, Any], data: dict[str, Any])
 def picture(figure: str, state: dict[str, Any], data: dict[str, Any]) -> str:
     """The still alone, as one SVG element that brings its style, and says where it is live."""
     if figure == "frames":
-        return str(data["frames"][frame_of(state, data)])
+        alone = f' style="{ALONE}" role="img"'
+        return str(data["frames"][frame_of(state, data)]).replace(' role="img"', alone, 1)
     found = PICTURE.search(inside(figure, state, data))
     assert found is not None
     size = re.search(r'viewBox="0 0 (\d+) (\d+)" width="\d+" height="\d+"', found[0])
@@ -283,7 +286,7 @@ def frames(
     values = list(values)
     check_frames(len(values), MOST_FRAMES_OF_ONE, start)
     control = {"label": label, "shown": [show(value) for value in values], "buttons": buttons}
-    drawn = [to_svg(draw(value), describe(value)) for value in values]
+    drawn = [frame(draw(value), describe(value)) for value in values]
     return Figure("frames", question, {"frame": start}, {"controls": [control], "frames": drawn})
 
 
@@ -322,9 +325,14 @@ def frames2(
         {"label": label, "shown": [one_shown(value) for value in one], "buttons": pressed}
         for label, one, one_shown, pressed in zip(labels, lists, show, buttons, strict=True)
     ]
-    drawn = [to_svg(draw(a, b), describe(a, b)) for a in lists[0] for b in lists[1]]
+    drawn = [frame(draw(a, b), describe(a, b)) for a in lists[0] for b in lists[1]]
     state = {"frame": start[0], "frame2": start[1]}
     return Figure("frames", question, state, {"controls": controls, "frames": drawn})
+
+
+def frame(drawing: Drawing, said: str) -> str:
+    """A drawing as it stands in a box."""
+    return to_svg(drawing, said).replace(f' style="{ALONE}"', "", 1)
 
 
 def check_frames(count: int, most: int, start: int) -> None:
