@@ -75,7 +75,7 @@ peLive.define("orbit", () => {
       line(left + edge(CHORD), top + edge(0), left + edge(COUNT - 1), top + edge(COUNT - 1 - CHORD), "on-dark thin dashed"),
       circle(cx, cy, 7, "on-dark ring"),
       circle(cx, cy, 18, "reach", { "data-handle": "chord" }),
-      text(left, 8, "distance of two positions", "small muted"),
+      text(left, 8, "matrix of distances", "small muted"),
       axes.axes,
       text(40, wide ? 208 : 224, `length of the chord from x to x + ${CHORD}`, "is-moved"),
       polyline(chords.map((v, k) => [axes.px(k), axes.py(v)]), "is-moved"),
