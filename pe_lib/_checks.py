@@ -14,20 +14,45 @@ Layout = Literal["interleaved", "split"]
 Spacing = Literal["paper", "tensor2tensor"]
 
 
-class Clocks(NamedTuple):
-    """What fixes the frequencies, checked. It serves as the key of their caches."""
+class Spec(NamedTuple):
+    """What fixes the frequencies, checked: a key of caches."""
 
     d_model: int
     base: float
     spacing: Spacing
+    given: tuple[float, ...] | None
 
 
-def check_clocks(
-    d_model: SupportsIndex, base: SupportsFloat, spacing: Spacing, name: str = "d_model"
-) -> Clocks:
+def check_spec(
+    d_model: SupportsIndex,
+    base: SupportsFloat,
+    spacing: Spacing,
+    frequencies: object = None,
+    name: str = "d_model",
+) -> Spec:
     """The arguments that every function takes; ``name`` is what the caller calls the width."""
     check_spacing(spacing)
-    return Clocks(check_even(name, d_model), check_base(base), spacing)
+    width, base = check_even(name, d_model), check_base(base)
+    if frequencies is None:
+        return Spec(width, base, spacing, None)
+    if base != 10_000 or spacing != "paper":
+        raise ValueError(f"base and spacing must be left out beside frequencies, got {base:g}")
+    return Spec(width, base, spacing, check_frequencies(frequencies, width))
+
+
+def check_frequencies(frequencies: object, d_model: int) -> tuple[float, ...]:
+    """d_model/2 finite numbers of magnitude up to 2²⁰, from a sequence, an array or a tensor."""
+    allowed = f"{d_model // 2} finite numbers of magnitude up to 2**20"
+    try:
+        listed = frequencies.tolist() if hasattr(frequencies, "tolist") else list(frequencies)  # type: ignore[call-overload]
+        given = tuple([check_real("frequencies", value) for value in listed])
+    except (TypeError, ValueError, RuntimeError):  # a tensor without values has no list
+        raise TypeError(f"frequencies must be {allowed}, got {frequencies!r}") from None
+    if len(given) != d_model // 2:
+        raise ValueError(f"frequencies must be {allowed}, got {len(given)} of them")
+    if not all(abs(value) <= 2**20 for value in given):
+        raise ValueError(f"frequencies must be {allowed}, got {max(given, key=abs)}")
+    return given
 
 
 def check_integer(name: str, value: SupportsIndex, *, at_least: int | None = None) -> int:
@@ -44,11 +69,12 @@ def check_integer(name: str, value: SupportsIndex, *, at_least: int | None = Non
     return integer
 
 
-def check_start(start: SupportsIndex) -> int:
-    """A first position, which must fit 64 bits."""
+def check_start(start: SupportsIndex, seq_len: int) -> int:
+    """A first position; like the last one, it must fit 64 bits."""
     integer = check_integer("start", start)
-    if not -(2**63) <= integer < 2**63:
-        raise ValueError(f"start must be an integer from -2**63 to 2**63 - 1, got {integer}")
+    if not -(2**63) <= integer <= 2**63 - max(seq_len, 1):
+        last = f"2**63 - {max(seq_len, 1)}"
+        raise ValueError(f"start must be an integer from -2**63 to {last}, got {integer}")
     return integer
 
 
@@ -113,20 +139,27 @@ def check_row_width(name: str, width: int, d_model: int) -> None:
         raise ValueError(f"the last axis of {name} must be d_model = {d_model}, got {width}")
 
 
-def check_same_rows(
-    name: str, shape: tuple[int, ...], other_name: str, other: tuple[int, ...]
+def check_terms(
+    x: tuple[int, ...],
+    y: tuple[int, ...],
+    e: tuple[int, ...],
+    f: tuple[int, ...],
+    w_q: tuple[int, ...],
+    w_k: tuple[int, ...],
 ) -> None:
-    """One row of position for each row of content: a single row is never repeated silently."""
-    if shape[-2] != other[-2]:
-        raise ValueError(f"{name} must have {other_name}'s {other[-2]} rows, got {shape[-2]}")
-
-
-def check_leading_axes(shapes: dict[str, tuple[int, ...]]) -> None:
-    """What stands before the rows must broadcast, among all the arrays of these shapes."""
-    leading = [shape[-3::-1] for shape in shapes.values()]  # from the last of them to the first
+    """The shapes of what `attention_terms` takes: one row of position for each row of content, a
+    single row is never repeated silently; what stands before the rows must broadcast."""
+    if len(w_q) != 2 or w_q != w_k:
+        raise ValueError(f"w_q and w_k must have one shape (d_model, d_k), got {w_q} and {w_k}")
+    for name, shape in (("x", x), ("y", y), ("e", e), ("f", f)):
+        check_row_width(name, shape[-1], w_q[0])
+    for name, shape, other, rows in (("e", e, "x", x), ("f", f, "y", y)):
+        if shape[-2] != rows[-2]:
+            raise ValueError(f"{name} must have {other}'s {rows[-2]} rows, got {shape[-2]}")
+    leading = [shape[-3::-1] for shape in (x, e, y, f)]  # from the last of them to the first
     if any(len(set(sizes) - {1}) > 1 for sizes in zip_longest(*leading, fillvalue=1)):
-        names, found = ", ".join(shapes), ", ".join(map(str, shapes.values()))
-        raise ValueError(f"the leading axes of {names} must broadcast, got shapes {found}")
+        found = ", ".join(map(str, (x, e, y, f)))
+        raise ValueError(f"the leading axes of x, e, y, f must broadcast, got shapes {found}")
 
 
 def check_broadcast(

@@ -8,6 +8,16 @@ the right,
 
 The source of the encoding is Vaswani et al. (2017), "Attention Is All You Need", section 3.5.
 
+The angle is an integer
+-----------------------
+An angle ω·x of a far position, rounded to float64, is wrong by half an ulp of a large number. But
+whole turns do not matter. So f = ω/2π, the turns per position, is stored as a 128-bit fraction of a
+turn (``pe_lib._exact``), and x·f is formed in integers that wrap: at 2⁶⁴, one turn, a 64-bit
+integer starts again at 0, and the whole turns are gone without a rounding error. What is left is the
+nearest of 1024 marks on the circle, stored to more digits than a float64 has, and a small rest,
+which needs three terms of a series. Hardware that synthesises frequencies works this way; there it
+is called a phase accumulator.
+
 The theorem is the algorithm
 ----------------------------
 A pair [s, c] is kept as the complex number s + ic. The 2×2 block of T(x) is then the number
@@ -20,19 +30,21 @@ is never chained: that drifts.
 
 Accuracy
 --------
-Let u = 2⁻⁵³. For even d_model up to 16384, base ≥ 1, both spacings and **integer positions of
-magnitude up to 2³²**, every entry is within 2⁻⁵⁰ = 8u of the exact real number before the one
-rounding to the dtype you ask for. So a float64 entry is within 2⁻⁵⁰, a float32 entry within
-½ ulp + 2⁻⁵⁰: half an ulp to nine digits for entries above ½, and an absolute promise near the zeros
-of sine and cosine, where relative accuracy costs more than it is worth.
+Let u = 2⁻⁵³. For even d_model up to 16384, base ≥ 1, both spacings or given ``frequencies``, and
+**every integer position of magnitude up to 2⁵³**, every entry is within 2⁻⁵⁰ = 8u of the exact real
+number before the one rounding to the dtype you ask for. So a float64 entry is within 2⁻⁵⁰, a
+float32 entry within ½ ulp + 2⁻⁵⁰: half an ulp to nine digits for entries above ½, and an absolute
+promise near the zeros of sine and cosine, where relative accuracy costs more than it is worth.
 
 *Proof.*
 
-(1) ``_turn`` splits ω/2π so that a position times each part of it is exact, and takes whole turns
-    off exactly (``pe_lib._exact``). What is left is one of 1024 stored marks, known to far more
-    than 53 bits, and a rest of less than 0.0031, whose errors come to less than 0.05u. Their sum is
-    rounded by at most ½u. So each part of T(x) is within 0.55u, and T(x) within √2·0.55u < 0.78u.
-    No sine or cosine of the platform is called: nothing is assumed about them.
+(1) ``_turn`` takes x·f in units of 2⁻⁶⁴ of a turn: x·high exactly, by wrap-around, and x·low/2⁶⁴,
+    at most 2⁵² units, rounded to an integer. That rounding, of ½ unit, is 2⁻⁶²·⁸ radians or 0.002u,
+    and 128 bits end another 2⁻²³ below. The rest beside the nearest mark is an integer of at most
+    2⁵³, so exact as a float64, and below 0.0031 radians; its conversion, the series (whose first
+    missing term is 0.0031⁶/720 = 0.01u) and their product with the mark err by less than 0.05u.
+    Mark and rest are then summed, and the sum is rounded by at most ½u. So each part of T(x) is
+    within 0.55u, and T(x) within √2·0.55u < 0.78u.
 (2) Turning does not stretch errors: the product of numbers within δ and ε of two points of the
     circle is, before its rounding, within δ + ε + δε of the product of the points.
 (3) The rounding moves a product z by at most √5·u·abs(z) (Brent, Percival and Zimmermann, 2007,
@@ -41,10 +53,10 @@ of sine and cosine, where relative accuracy costs more than it is worth.
 (4) So PE(start)·T(64a) is within 2·0.78u + √5·u < 3.80u, and its product with T(b) within
     3.80u + 0.78u + √5·u < 6.82u. The terms in u² do not fill the gap to 8u. ∎
 
-`sinusoidal_encoding` stores what ``_turn`` gives, within 0.55u, and takes float positions to the
-same 2⁻⁵⁰: their fractions add 1.2u. Where integers lie close together it forms them as the entries
-of a table, and (4) holds. Beyond 2³² the products are no longer exact, and the error may grow to
-2⁻⁵⁰ + abs(x)·2⁻⁵², that of an angle rounded to float64.
+The same holds for float positions of magnitude up to 2⁵³ and frequencies up to π: the part after the
+point, at most ½, turns by the platform's sine and cosine of it, which are trusted to an ulp; angle,
+both functions and the product add at most πu + √2·u + √5·u to 0.78u. From 2⁵³ to 2⁶³, where
+positions end, x·low has more digits than a float64, and the error may grow by abs(x)·2⁻¹¹³.
 
 Bad input
 ---------
@@ -64,17 +76,15 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from pe_lib import _checks, _exact
 from pe_lib._checks import (
-    Clocks,
+    Spec,
     check_axes,
     check_broadcast,
-    check_clocks,
     check_integer,
     check_layout,
-    check_leading_axes,
     check_real,
-    check_row_width,
-    check_same_rows,
+    check_spec,
     check_start,
+    check_terms,
 )
 
 __all__ = [
@@ -95,7 +105,6 @@ ComplexArray = NDArray[np.complex128]
 
 ENCODING_OF_0 = 1j  # the pair [sin 0, cos 0]
 BLOCK = 64  # rows that share one product with PE(start)·T(64a)
-SHARE = 16  # positions to a block, on average, from which it pays to rotate them from there
 WORTH_A_THREAD = 2**19  # entries; to start a thread takes about as long as a fifth of them
 CHUNK = 2**12  # pairs computed at a time, so that what is temporary stays in the cache
 
@@ -147,7 +156,7 @@ def frequencies(
     >>> frequencies(4, base=100, spacing="tensor2tensor")
     array([1.  , 0.01])
     """
-    return _exact.frequencies(check_clocks(d_model, base, spacing)).copy()
+    return _exact.phase(check_spec(d_model, base, spacing)).omega.copy()
 
 
 def sinusoidal_table(
@@ -157,6 +166,7 @@ def sinusoidal_table(
     start: SupportsIndex = 0,
     base: SupportsFloat = 10_000.0,
     spacing: Spacing = "paper",
+    frequencies: ArrayLike | None = None,
     layout: Layout = "interleaved",
     dtype: DTypeLike = np.float32,
     workers: SupportsIndex = 1,
@@ -170,7 +180,10 @@ def sinusoidal_table(
     d_model, base, spacing
         As for `frequencies`.
     start
-        First position, an integer that fits 64 bits.
+        First position; like the last one, an integer that fits 64 bits.
+    frequencies
+        ω_0, …, in place of those that base and spacing give: d_model/2 finite numbers of magnitude
+        up to 2²⁰, in radians per position.
     layout
         ``"interleaved"`` for [sin ω_0x, cos ω_0x, sin ω_1x, …], ``"split"`` for all the sines
         followed by all the cosines.
@@ -182,7 +195,7 @@ def sinusoidal_table(
     Returns
     -------
     array of shape (seq_len, d_model)
-        New. For positions of magnitude up to 2³² each entry is within 2⁻⁵⁰ of the exact value
+        New. For positions of magnitude up to 2⁵³ each entry is within 2⁻⁵⁰ of the exact value
         before its rounding to ``dtype``: see "Accuracy" in this module. A longer table starts with
         the shorter one, bit for bit.
 
@@ -192,12 +205,12 @@ def sinusoidal_table(
     array([[0.   , 1.   , 0.   , 1.   ],
            [0.841, 0.54 , 0.1  , 0.995]])
     """
-    seq_len, start = check_integer("seq_len", seq_len, at_least=0), check_start(start)
-    clocks = check_clocks(d_model, base, spacing)
+    seq_len = check_integer("seq_len", seq_len, at_least=0)
+    start, spec = check_start(start, seq_len), check_spec(d_model, base, spacing, frequencies)
     check_layout(layout)
     workers = check_integer("workers", workers, at_least=1)
-    table = np.empty((seq_len, clocks.d_model), _as_float_dtype(dtype))
-    _fill(table, start, clocks, layout, max(1, min(workers, table.size // WORTH_A_THREAD)))
+    table = np.empty((seq_len, spec.d_model), _as_float_dtype(dtype))
+    _fill(table, start, spec, layout, max(1, min(workers, table.size // WORTH_A_THREAD)))
     return table
 
 
@@ -207,6 +220,7 @@ def sinusoidal_encoding(
     *,
     base: SupportsFloat = 10_000.0,
     spacing: Spacing = "paper",
+    frequencies: ArrayLike | None = None,
     layout: Layout = "interleaved",
     dtype: DTypeLike = np.float32,
 ) -> FloatArray:
@@ -215,28 +229,34 @@ def sinusoidal_encoding(
     Parameters
     ----------
     positions
-        Finite real numbers, of any shape.
-    d_model, base, spacing, layout, dtype
+        Finite real numbers of any shape, that fit 64 bits.
+    d_model, base, spacing, frequencies, layout, dtype
         As for `sinusoidal_table`.
 
     Returns
     -------
     array of shape (…, d_model)
-        New, with the axes of ``positions`` first. For integers and floats of magnitude up to 2³²
+        New, with the axes of ``positions`` first. For integers and floats of magnitude up to 2⁵³
         each entry is within 2⁻⁵⁰ of the exact value before its rounding to ``dtype``, beyond that
-        within 2⁻⁵⁰ + abs(x)·2⁻⁵²: see "Accuracy" in this module.
+        within 2⁻⁵⁰ + abs(x)·2⁻¹¹³: see "Accuracy" in this module.
 
     Examples
     --------
     >>> sinusoidal_encoding([0, 0.5, -3], 512).shape
     (3, 512)
     """
-    positions, clocks = _as_positions("positions", positions), check_clocks(d_model, base, spacing)
+    spec = check_spec(d_model, base, spacing, frequencies)
+    positions, dtype = _as_positions("positions", positions), _as_float_dtype(dtype)
     check_layout(layout)
-    encoding = np.empty((*positions.shape, clocks.d_model), _as_float_dtype(dtype))
-    rows = encoding.reshape(positions.size, clocks.d_model)
-    for chunk, pairs in _encode(positions.reshape(-1), clocks):
-        _store(rows[chunk], pairs, layout)
+    if (dense := _dense_range(positions)) is not None:
+        first, seq_len = dense
+        table = np.empty((seq_len, spec.d_model), dtype)
+        _fill(table, first, spec, layout, workers=1)
+        return table.take(positions - first, axis=0)
+    encoding = np.empty((*positions.shape, spec.d_model), dtype)
+    rows = encoding.reshape(positions.size, spec.d_model)
+    for chunk, turned in _turns(positions, spec):
+        _store(rows[chunk], ENCODING_OF_0 * turned, layout)
     return encoding
 
 
@@ -247,6 +267,7 @@ def rotation_matrix(
     *,
     base: SupportsFloat = 10_000.0,
     spacing: Spacing = "paper",
+    frequencies: ArrayLike | None = None,
     layout: Layout = "interleaved",
     dtype: DTypeLike = np.float64,
 ) -> FloatArray:
@@ -260,7 +281,7 @@ def rotation_matrix(
     ----------
     offset
         Δx, one finite real number.
-    d_model, base, spacing, layout, dtype
+    d_model, base, spacing, frequencies, layout, dtype
         As for `sinusoidal_table`, the dtype being float64 unless you ask for another.
 
     Returns
@@ -274,11 +295,12 @@ def rotation_matrix(
     array([[ 0.54 , -0.841],
            [ 0.841,  0.54 ]])
     """
-    offset, clocks = check_real("offset", offset), check_clocks(d_model, base, spacing)
+    offset = float(_as_positions("offset", check_real("offset", offset)))
+    spec = check_spec(d_model, base, spacing, frequencies)
     check_layout(layout)
-    turned = _turn(np.array(offset), clocks)
-    matrix = np.zeros((clocks.d_model, clocks.d_model), _as_float_dtype(dtype))
-    s, c = _halves(np.arange(clocks.d_model), layout)  # the columns in which each pair stands
+    turned = _turn(np.array(offset), spec)
+    matrix = np.zeros((spec.d_model, spec.d_model), _as_float_dtype(dtype))
+    s, c = _halves(np.arange(spec.d_model), layout)  # the columns in which each pair stands
     matrix[s, s] = matrix[c, c] = turned.real
     matrix[s, c], matrix[c, s] = turned.imag, -turned.imag
     return matrix
@@ -291,6 +313,7 @@ def rotate(
     *,
     base: SupportsFloat = 10_000.0,
     spacing: Spacing = "paper",
+    frequencies: ArrayLike | None = None,
     layout: Layout = "interleaved",
 ) -> FloatArray:
     """x · T(Δx), row by row, without forming T: O(d_model) operations a row.
@@ -304,13 +327,13 @@ def rotate(
         Real floating-point array of shape (…, d_model), d_model even.
     offset
         Δx: a number, or an array that broadcasts to ``x.shape[:-1]``.
-    base, spacing, layout
+    base, spacing, frequencies, layout
         As for `sinusoidal_table`.
 
     Returns
     -------
     array of x's shape and dtype
-        New. For offsets of magnitude up to 2³² the error of a pair is at most 3·2⁻²⁴ times its
+        New. For integer offsets of magnitude up to 2⁵³ the error of a pair is at most 3·2⁻²⁴ times its
         length for float32, and 5·2⁻⁵³ times for float64: √5 for the product, the rest for T: see
         "Accuracy" in this module. float16 is computed in float32.
 
@@ -321,12 +344,12 @@ def rotate(
     True
     """
     x = _as_floats("x", x, axes=1)
-    clocks = check_clocks(x.shape[-1], base, spacing, "the last axis of x")
+    spec = check_spec(x.shape[-1], base, spacing, frequencies, "the last axis of x")
     check_layout(layout)
     offset = _as_positions("offset", offset)
     check_broadcast("offset", offset.shape, x.shape[:-1], "x.shape[:-1]")
 
-    turned = _turn_all(offset, clocks, np.result_type(x, np.complex64))
+    turned = _turn_all(offset, spec, np.result_type(x, np.complex64))
     rotated = np.empty(x.shape, x.dtype)
     if _holds_pairs(x.dtype, layout):
         _multiply(_as_complex(x), turned, _as_complex(rotated))
@@ -343,6 +366,7 @@ def similarity(
     *,
     base: SupportsFloat = 10_000.0,
     spacing: Spacing = "paper",
+    frequencies: ArrayLike | None = None,
 ) -> NDArray[np.float64]:
     """Cosine between PE(x) and PE(x + Δ), whatever x: the mean of cos ω_iΔ over the pairs.
 
@@ -352,22 +376,23 @@ def similarity(
     ----------
     offset
         Δ, finite real numbers of any shape.
-    d_model, base, spacing
-        As for `frequencies`.
+    d_model, base, spacing, frequencies
+        As for `sinusoidal_table`.
 
     Returns
     -------
     float64 array of offset's shape
-        Zero-dimensional for a number. Within 2⁻⁴⁷ for offsets of magnitude up to 2³².
+        Zero-dimensional for a number. Within 2⁻⁴⁷ for offsets of magnitude up to 2⁵³.
 
     Examples
     --------
     >>> float(similarity(0, 512))
     1.0
     """
-    offset, clocks = _as_positions("offset", offset), check_clocks(d_model, base, spacing)
+    offset = _as_positions("offset", offset)
+    spec = check_spec(d_model, base, spacing, frequencies)
     cosine = np.empty(offset.shape)
-    for chunk, turned in _turns(offset, clocks):
+    for chunk, turned in _turns(offset, spec):
         cosine.reshape(-1)[chunk] = turned.real.mean(axis=-1)
     return cosine
 
@@ -399,110 +424,72 @@ def attention_terms(
     """
     rows = (("x", x), ("y", y), ("e", e), ("f", f), ("w_q", w_q), ("w_k", w_k))
     x, y, e, f, w_q, w_k = (_as_floats(name, values, axes=2) for name, values in rows)
-    if w_q.ndim != 2 or w_q.shape != w_k.shape:
-        raise ValueError(
-            f"w_q and w_k must have one shape (d_model, d_k), got {w_q.shape} and {w_k.shape}"
-        )
-    for name, array in (("x", x), ("y", y), ("e", e), ("f", f)):
-        check_row_width(name, array.shape[-1], w_q.shape[0])
-    check_same_rows("e", e.shape, "x", x.shape)
-    check_same_rows("f", f.shape, "y", y.shape)
-    check_leading_axes({"x": x.shape, "e": e.shape, "y": y.shape, "f": f.shape})
+    check_terms(x.shape, y.shape, e.shape, f.shape, w_q.shape, w_k.shape)
     (x, e), (y, f) = np.broadcast_arrays(x, e), np.broadcast_arrays(y, f)
     queries, keys = (x @ w_q, e @ w_q), (y @ w_k, f @ w_k)
     return AttentionTerms(*(q @ k.swapaxes(-1, -2) for q in queries for k in keys))
 
 
 @np.errstate(under="ignore")
-def _turn(positions: NDArray[np.float64], clocks: Clocks) -> ComplexArray:
+def _turn(positions: NDArray, spec: Spec) -> ComplexArray:
     """T(x) as the numbers cos ω_ix − i sin ω_ix, shape (*positions.shape, pairs)."""
-    turns, marks = _exact.turns(clocks), _exact.marks()
-    whole = np.rint(positions)[..., np.newaxis]
-    part = positions[..., np.newaxis] - whole
-    high = _fraction(_fraction(whole * turns.coarse) + whole * turns.medium)  # exact up to 2³²
-    low = _fraction(whole * turns.fine + part * turns.nearest)
-    mark = np.rint((high + low) * _exact.MARKS)
-    angle = 2 * np.pi * ((high - mark / _exact.MARKS) + low)  # below 0.0031
+    (omega, high, low), marks = _exact.phase(spec), _exact.marks()
+    positions = positions[..., np.newaxis]
+    whole = np.rint(positions.astype(np.float64))
+    integer = positions if positions.dtype.kind == "i" else whole.astype(np.int64)
+    phase = integer * high + np.rint(whole * (low * 2.0**-64)).astype(np.int64)  # wraps at one turn
+    mark = (phase + 2**53) >> 54
+    angle = (phase - (mark << 54)) * (2 * np.pi * 2.0**-64)
 
     square = angle * angle
     rest = np.empty(angle.shape, np.complex128)  # e^(−i·angle) − 1, by its series
     rest.real = square * (square / 24 - 0.5)
     rest.imag = -angle * (1 - square * (1 / 6 - square / 120))
-    index = mark.astype(np.int64) & (_exact.MARKS - 1)  # MARKS is a power of 2
-    nearest = marks.nearest[index]
+    mark &= _exact.MARKS - 1  # MARKS is a power of 2
+    nearest = marks.nearest[mark]
     rest *= nearest
-    rest += marks.missing[index]
+    rest += marks.missing[mark]
     rest += nearest
+    if (part := positions - whole).any():
+        rest *= np.cos(part * omega) - 1j * np.sin(part * omega)
     return rest
 
 
-def _fraction(turns: NDArray[np.float64]) -> NDArray[np.float64]:
-    """What is left of an angle in turns, from −½ to ½, when the whole turns are taken off."""
-    return turns - np.rint(turns)
-
-
-def _turns(positions: NDArray[np.float64], clocks: Clocks) -> Iterator[tuple[slice, ComplexArray]]:
+def _turns(positions: NDArray, spec: Spec) -> Iterator[tuple[slice, ComplexArray]]:
     """`_turn` of the positions in order, a chunk at a time."""
-    flat = positions.reshape(-1)
-    for chunk in _chunks(flat, clocks):
-        yield chunk, _turn(flat[chunk], clocks)
+    flat, size = positions.reshape(-1), max(1, 2 * CHUNK // spec.d_model)
+    for first in range(0, flat.size, size):
+        chunk = slice(first, first + size)
+        yield chunk, _turn(flat[chunk], spec)
 
 
-def _chunks(positions: NDArray[np.float64], clocks: Clocks) -> Iterator[slice]:
-    size = max(1, 2 * CHUNK // clocks.d_model)
-    return (slice(first, first + size) for first in range(0, positions.size, size))
-
-
-def _encode(
-    positions: NDArray[np.float64], clocks: Clocks, unit: int = 1
-) -> Iterator[tuple[slice, ComplexArray]]:
-    """PE(unit·x), as sin + i cos, of the positions x in order, a chunk at a time. Where integers
-    share few blocks of 64 it is PE(64·unit·a)·T(unit·b), and the blocks are encoded like this too.
-    """
-    if (shared := _shared_blocks(positions)) is None or unit > BLOCK:
-        for chunk, turned in _turns(unit * positions, clocks):
-            yield chunk, ENCODING_OF_0 * turned
-        return
-    blocks, which = shared
-    ahead = np.empty((blocks.size, clocks.d_model // 2), np.complex128)
-    for chunk, pairs in _encode(blocks, clocks, BLOCK * unit):
-        ahead[chunk] = pairs
-    for chunk in _chunks(positions, clocks):
-        pairs = ahead.take(which[chunk], axis=0)
-        steps = positions[chunk] - BLOCK * blocks[which[chunk]]
-        pairs *= _powers(unit, clocks).take(steps.astype(np.intp), axis=0)
-        yield chunk, pairs
-
-
-def _shared_blocks(
-    positions: NDArray[np.float64],
-) -> tuple[NDArray[np.float64], NDArray[np.intp]] | None:
-    """The blocks of 64 that integers lie in, and which of them is each one's; None if too few share
-    one, or for fractions."""
-    if positions.size < SHARE or not np.array_equal(positions, np.rint(positions)):
+def _dense_range(positions: NDArray) -> tuple[int, int] | None:
+    """First and number of the integers that the positions lie among, if these are no more than they
+    are: then a table of them is soon made, and looked up."""
+    if positions.dtype.kind != "i" or positions.size < BLOCK:
         return None
-    blocks, which = np.unique(np.floor(positions / BLOCK), return_inverse=True)
-    return (blocks, which) if SHARE * blocks.size <= positions.size else None
+    first, last = int(positions.min()), int(positions.max())
+    return (first, last - first + 1) if last - first < positions.size else None
 
 
-def _turn_all(positions: NDArray[np.float64], clocks: Clocks, dtype: DTypeLike) -> ComplexArray:
+def _turn_all(positions: NDArray, spec: Spec, dtype: DTypeLike) -> ComplexArray:
     """`_turn` of the positions, in a complex dtype."""
-    turned = np.empty((*positions.shape, clocks.d_model // 2), dtype)
-    rows = turned.reshape(positions.size, clocks.d_model // 2)
-    for chunk, values in _turns(positions, clocks):
+    turned = np.empty((*positions.shape, spec.d_model // 2), dtype)
+    rows = turned.reshape(positions.size, spec.d_model // 2)
+    for chunk, values in _turns(positions, spec):
         rows[chunk] = values
     return turned
 
 
 @lru_cache(maxsize=8)
-def _powers(step: int, clocks: Clocks) -> ComplexArray:
+def _powers(step: int, spec: Spec) -> ComplexArray:
     """T(0), T(step), …, T(63·step)."""
-    return _turn_all(step * np.arange(float(BLOCK)), clocks, np.complex128)
+    return _turn_all(step * np.arange(BLOCK), spec, np.complex128)
 
 
-def _fill(table: FloatArray, start: int, clocks: Clocks, layout: Layout, workers: int) -> None:
+def _fill(table: FloatArray, start: int, spec: Spec, layout: Layout, workers: int) -> None:
     """Every worker takes the next part that is left; one of them is the caller's thread."""
-    parts = deque(_parts(table, start, clocks, workers))
+    parts = deque(_parts(table, start, spec, workers))
 
     def work() -> None:
         while True:
@@ -510,40 +497,37 @@ def _fill(table: FloatArray, start: int, clocks: Clocks, layout: Layout, workers
                 rows, ahead = parts.popleft()
             except IndexError:  # no part is left
                 return
-            _fill_blocks(rows, ahead, clocks, layout)
+            _fill_blocks(rows, ahead, spec, layout)
 
     if workers == 1:
         return work()
     with ThreadPoolExecutor(workers - 1) as pool:  # NumPy multiplies without Python's lock
-        try:
-            others = [pool.submit(work) for _ in range(1, workers)]
-        except RuntimeError:  # no thread can be started any more: the interpreter is shutting down
-            others = []
+        others = [pool.submit(work) for _ in range(1, workers)]
         work()
     for other in others:
         other.result()
 
 
 def _parts(
-    table: FloatArray, start: int, clocks: Clocks, workers: int
+    table: FloatArray, start: int, spec: Spec, workers: int
 ) -> Iterator[tuple[FloatArray, ComplexArray]]:
     """The rows of a table, 64² at a time and these in equal parts, each with the
     PE(origin)·T(64a) of its blocks."""
     for row in range(0, len(table), BLOCK * BLOCK):
         rows = table[row : row + BLOCK * BLOCK]
-        ahead = ENCODING_OF_0 * _turn(np.array([float(start + row)]), clocks)
+        ahead = ENCODING_OF_0 * _turn(np.array([start + row]), spec)
         if len(rows) > BLOCK:
-            ahead = ahead * _powers(BLOCK, clocks)[: -(-len(rows) // BLOCK)]
+            ahead = ahead * _powers(BLOCK, spec)[: -(-len(rows) // BLOCK)]
         size = -(-len(ahead) // workers)
         for a in range(0, len(ahead), size):
             yield rows[a * BLOCK : (a + size) * BLOCK], ahead[a : a + size]
 
 
-def _fill_blocks(rows: FloatArray, ahead: ComplexArray, clocks: Clocks, layout: Layout) -> None:
+def _fill_blocks(rows: FloatArray, ahead: ComplexArray, spec: Spec, layout: Layout) -> None:
     """A block of 64 rows, ahead[a]·T(0) … ahead[a]·T(63), for each a; the last may be shorter."""
-    near = _powers(1, clocks)
+    near = _powers(1, spec)
     whole, left = divmod(len(rows), BLOCK)
-    blocks = rows[: whole * BLOCK].reshape(whole, BLOCK, clocks.d_model)
+    blocks = rows[: whole * BLOCK].reshape(whole, BLOCK, spec.d_model)
     _store_products(blocks, ahead[:whole], near, layout)
     if left:
         _store_products(rows[np.newaxis, -left:], ahead[-1:], near[:left], layout)
@@ -600,17 +584,20 @@ def _as_complex(rows: FloatArray) -> NDArray:
     return rows.view(np.result_type(rows, np.complex64))
 
 
-def _as_positions(name: str, values: ArrayLike) -> NDArray[np.float64]:
-    """Finite real numbers as float64; integers up to 2⁵³ stay exact."""
+def _as_positions(name: str, values: ArrayLike) -> NDArray:
+    """Real numbers below 2⁶³ in magnitude: integers as int64, others as float64."""
     array = _as_array(name, values)
     if array.dtype.kind not in "iuf":
         raise TypeError(f"{name} must be real numbers, got {values!r} of dtype {array.dtype}")
+    if array.dtype.kind == "i":
+        return array.astype(np.int64)
     with np.errstate(over="ignore"):  # what a float64 cannot hold becomes infinite, and is refused
-        array = array.astype(np.float64)
-    if not np.isfinite(array).all():
-        bad = array[~np.isfinite(array)].flat[0]
-        raise ValueError(f"{name} must be finite, got {bad}")
-    return array
+        numbers = array.astype(np.float64)
+    if not (good := np.isfinite(numbers)).all():
+        raise ValueError(f"{name} must be finite, got {numbers[~good].flat[0]}")
+    if not (good := (numbers >= -(2.0**63)) & (numbers < 2.0**63)).all():
+        raise ValueError(f"{name} must fit 64 bits, got {numbers[~good].flat[0]}")
+    return numbers if array.dtype.kind == "f" else array.astype(np.int64)
 
 
 def _as_float_dtype(dtype: DTypeLike) -> np.dtype:
