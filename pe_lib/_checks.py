@@ -58,12 +58,15 @@ def check_frequencies(frequencies: object, d_model: int) -> tuple[float, ...]:
 def check_integer(name: str, value: SupportsIndex, *, at_least: int | None = None) -> int:
     """An integer (Python's or NumPy's, no bool), not below ``at_least``."""
     allowed = "an integer" if at_least is None else f"an integer of at least {at_least}"
-    if isinstance(value, bool) or not hasattr(value, "__index__") or not _is_one_number(value):
-        raise TypeError(f"{name} must be {allowed}, got {value!r}")
-    try:
-        integer = operator.index(value)
-    except TypeError:
-        raise TypeError(f"{name} must be {allowed}, got {value!r}") from None
+    if _is_python_s(value, int):
+        integer: int = value  # type: ignore[assignment]
+    else:
+        if isinstance(value, bool) or not hasattr(value, "__index__") or not _is_one_number(value):
+            raise TypeError(f"{name} must be {allowed}, got {value!r}")
+        try:
+            integer = operator.index(value)
+        except TypeError:
+            raise TypeError(f"{name} must be {allowed}, got {value!r}") from None
     if at_least is not None and integer < at_least:
         raise ValueError(f"{name} must be {allowed}, got {integer}")
     return integer
@@ -96,16 +99,24 @@ def check_base(base: SupportsFloat) -> float:
 
 def check_real(name: str, value: SupportsFloat) -> float:
     """One finite real number, of Python or a zero-dimensional array."""
-    refused = isinstance(value, (bool, str, bytes)) or not hasattr(value, "__float__")
-    if refused or not _is_one_number(value):
-        raise TypeError(f"{name} must be a finite real number, got {value!r}")
-    try:
-        number = float(value)
-    except (TypeError, ValueError, OverflowError):
-        raise TypeError(f"{name} must be a finite real number, got {value!r}") from None
-    if not math.isfinite(number):
+    if _is_python_s(value, float):
+        number: float = value  # type: ignore[assignment]
+    else:
+        refused = isinstance(value, (bool, str, bytes)) or not hasattr(value, "__float__")
+        if refused or not _is_one_number(value):
+            raise TypeError(f"{name} must be a finite real number, got {value!r}")
+        try:
+            number = float(value)
+        except (TypeError, ValueError, OverflowError):
+            raise TypeError(f"{name} must be a finite real number, got {value!r}") from None
+    if not -math.inf < number < math.inf:
         raise ValueError(f"{name} must be a finite real number, got {number!r}")
     return number
+
+
+def _is_python_s(value: object, kind: type) -> bool:
+    """A Python number, or PyTorch's symbol of one in a graph, whose value is not to be fixed."""
+    return type(value) is kind or type(value).__name__ == {int: "SymInt", float: "SymFloat"}[kind]
 
 
 def _is_one_number(value: object) -> bool:
@@ -133,10 +144,10 @@ def check_axes(name: str, shape: tuple[int, ...], *, at_least: int) -> None:
         raise ValueError(f"{name} must be of shape {axes}, got {shape}")
 
 
-def check_row_width(name: str, width: int, d_model: int) -> None:
+def check_row_width(name: str, width: int, d_model: int, called: str = "d_model") -> None:
     """The last axis of an array that holds rows of ``d_model`` entries."""
     if width != d_model:
-        raise ValueError(f"the last axis of {name} must be d_model = {d_model}, got {width}")
+        raise ValueError(f"the last axis of {name} must be {called} = {d_model}, got {width}")
 
 
 def check_terms(

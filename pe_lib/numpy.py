@@ -209,9 +209,7 @@ def sinusoidal_table(
     start, spec = check_start(start, seq_len), check_spec(d_model, base, spacing, frequencies)
     check_layout(layout)
     workers = check_integer("workers", workers, at_least=1)
-    table = np.empty((seq_len, spec.d_model), _as_float_dtype(dtype))
-    _fill(table, start, spec, layout, max(1, min(workers, table.size // WORTH_A_THREAD)))
-    return table
+    return _table(seq_len, start, spec, layout, _as_float_dtype(dtype), workers)
 
 
 def sinusoidal_encoding(
@@ -250,9 +248,7 @@ def sinusoidal_encoding(
     check_layout(layout)
     if (dense := _dense_range(positions)) is not None:
         first, seq_len = dense
-        table = np.empty((seq_len, spec.d_model), dtype)
-        _fill(table, first, spec, layout, workers=1)
-        return table.take(positions - first, axis=0)
+        return _table(seq_len, first, spec, layout, dtype).take(positions - first, axis=0)
     encoding = np.empty((*positions.shape, spec.d_model), dtype)
     rows = encoding.reshape(positions.size, spec.d_model)
     for chunk, turned in _turns(positions, spec):
@@ -487,8 +483,12 @@ def _powers(step: int, spec: Spec) -> ComplexArray:
     return _turn_all(step * np.arange(BLOCK), spec, np.complex128)
 
 
-def _fill(table: FloatArray, start: int, spec: Spec, layout: Layout, workers: int) -> None:
+def _table(
+    seq_len: int, start: int, spec: Spec, layout: Layout, dtype: DTypeLike, workers: int = 1
+) -> FloatArray:
     """Every worker takes the next part that is left; one of them is the caller's thread."""
+    table = np.empty((seq_len, spec.d_model), dtype)
+    workers = max(1, min(workers, table.size // WORTH_A_THREAD))
     parts = deque(_parts(table, start, spec, workers))
 
     def work() -> None:
@@ -500,12 +500,14 @@ def _fill(table: FloatArray, start: int, spec: Spec, layout: Layout, workers: in
             _fill_blocks(rows, ahead, spec, layout)
 
     if workers == 1:
-        return work()
+        work()
+        return table
     with ThreadPoolExecutor(workers - 1) as pool:  # NumPy multiplies without Python's lock
         others = [pool.submit(work) for _ in range(1, workers)]
         work()
     for other in others:
         other.result()
+    return table
 
 
 def _parts(
