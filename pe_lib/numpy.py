@@ -1,8 +1,8 @@
 """Sinusoidal positional encoding in NumPy: the reference implementation.
 
 Conventions, the same throughout the book: positions count from 0; pair i = 0 … d_model/2 − 1 turns
-at the angular frequency ω_i; the encoding of a position is a **row**, so a shift multiplies from
-the right,
+at the angular frequency ω_i, in radians per position; the encoding of a position is a **row**, so a
+shift multiplies from the right,
 
     PE(x + Δx) = PE(x) · T(Δx).
 
@@ -11,12 +11,11 @@ The source of the encoding is Vaswani et al. (2017), "Attention Is All You Need"
 The angle is an integer
 -----------------------
 An angle ω·x of a far position, rounded to float64, is wrong by half an ulp of a large number. But
-whole turns do not matter. So f = ω/2π, the turns per position, is stored as a 128-bit fraction of a
-turn (``pe_lib._exact``), and x·f is formed in integers that wrap: at 2⁶⁴, one turn, a 64-bit
-integer starts again at 0, and the whole turns are gone without a rounding error. What is left is the
-nearest of 1024 marks on the circle, stored to more digits than a float64 has, and a small rest,
-which needs three terms of a series. Hardware that synthesises frequencies works this way; there it
-is called a phase accumulator.
+whole turns do not matter. So f = ω/2π, in turns per position, is stored as a fraction of 128 bits,
+and x·f is formed in integers that wrap: at 2⁶⁴, one turn, a 64-bit integer starts again at 0, and
+whole turns are gone without a rounding error. What is left is the nearest of 1024 marks on the
+circle, stored to more digits than a float64 has, and a small rest, which needs three terms of a
+series. Hardware that synthesises frequencies does the same, and calls it a phase accumulator.
 
 The theorem is the algorithm
 ----------------------------
@@ -30,21 +29,20 @@ is never chained: that drifts.
 
 Accuracy
 --------
-Let u = 2⁻⁵³. For even d_model up to 16384, base ≥ 1, both spacings or given ``frequencies``, and
-**every integer position of magnitude up to 2⁵³**, every entry is within 2⁻⁵⁰ = 8u of the exact real
-number before the one rounding to the dtype you ask for. So a float64 entry is within 2⁻⁵⁰, a
-float32 entry within ½ ulp + 2⁻⁵⁰: half an ulp to nine digits for entries above ½, and an absolute
-promise near the zeros of sine and cosine, where relative accuracy costs more than it is worth.
+Let u = 2⁻⁵³. For d_model up to 16384 and **every integer position of magnitude up to 2⁵³**, every
+entry is within 2⁻⁵⁰ = 8u of the exact real number before the one rounding to the dtype you ask for.
+So a float64 entry is within 2⁻⁵⁰, a float32 entry within ½ ulp + 2⁻⁵⁰: half an ulp to nine digits
+for entries above ½, and an absolute promise near the zeros of sine and cosine, where relative
+accuracy costs more than it is worth.
 
 *Proof.*
 
-(1) ``_turn`` takes x·f in units of 2⁻⁶⁴ of a turn: x·high exactly, by wrap-around, and x·low/2⁶⁴,
-    at most 2⁵² units, rounded to an integer. That rounding, of ½ unit, is 2⁻⁶²·⁸ radians or 0.002u,
-    and 128 bits end another 2⁻²³ below. The rest beside the nearest mark is an integer of at most
-    2⁵³, so exact as a float64, and below 0.0031 radians; its conversion, the series (whose first
-    missing term is 0.0031⁶/720 = 0.01u) and their product with the mark err by less than 0.05u.
-    Mark and rest are then summed, and the sum is rounded by at most ½u. So each part of T(x) is
-    within 0.55u, and T(x) within √2·0.55u < 0.78u.
+(1) ``_turn`` forms x·f in units of 2⁻⁶⁴ of a turn: x·high exactly, by wrap-around, and x·low, at
+    most 2⁵² units, rounded to an integer. That rounding, of ½ unit, is less than 0.002u in radians.
+    The rest beside the nearest mark is an integer of at most 2⁵³, so exact as a float64, and below
+    0.0031 radians; its conversion, the series (whose first missing term is 0.0031⁶/720 = 0.01u) and
+    the product with the mark err by less than 0.05u. Mark and rest are summed, with a rounding of
+    at most ½u. So each part of T(x) is within 0.55u, and T(x) within √2·0.55u < 0.78u.
 (2) Turning does not stretch errors: the product of numbers within δ and ε of two points of the
     circle is, before its rounding, within δ + ε + δε of the product of the points.
 (3) The rounding moves a product z by at most √5·u·abs(z) (Brent, Percival and Zimmermann, 2007,
@@ -53,10 +51,10 @@ promise near the zeros of sine and cosine, where relative accuracy costs more th
 (4) So PE(start)·T(64a) is within 2·0.78u + √5·u < 3.80u, and its product with T(b) within
     3.80u + 0.78u + √5·u < 6.82u. The terms in u² do not fill the gap to 8u. ∎
 
-The same holds for float positions of magnitude up to 2⁵³ and frequencies up to π: the part after the
-point, at most ½, turns by the platform's sine and cosine of it, which are trusted to an ulp; angle,
-both functions and the product add at most πu + √2·u + √5·u to 0.78u. From 2⁵³ to 2⁶³, where
-positions end, x·low has more digits than a float64, and the error may grow by abs(x)·2⁻¹¹³.
+It holds for float positions up to 2⁵³ and frequencies up to π as well: the part after the point, at
+most ½, turns by the platform's sine and cosine, which are trusted to an ulp, and its angle, both
+functions and the product add at most πu + √2·u + √5·u to 0.78u. From 2⁵³ to 2⁶³, where positions
+end, x·low has more digits than a float64, and the error may grow by abs(x)·2⁻¹¹³.
 
 Bad input
 ---------
@@ -69,37 +67,20 @@ from collections import deque
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
-from typing import NamedTuple, SupportsFloat, SupportsIndex
+from typing import Any, NamedTuple, SupportsFloat, SupportsIndex
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
-from pe_lib import _checks, _exact
-from pe_lib._checks import (
-    Spec,
-    check_axes,
-    check_broadcast,
-    check_integer,
-    check_layout,
-    check_real,
-    check_spec,
-    check_start,
-    check_terms,
-)
+from pe_lib import _checks as check
+from pe_lib import _exact
+from pe_lib._checks import Layout, Spacing, Spec
 
 __all__ = [
-    "AttentionTerms",
-    "attention_terms",
-    "frequencies",
-    "rotate",
-    "rotation_matrix",
-    "similarity",
-    "sinusoidal_encoding",
-    "sinusoidal_table",
-]
+    "AttentionTerms", "attention_terms", "frequencies", "rotate", "rotation_matrix", "similarity",
+    "sinusoidal_encoding", "sinusoidal_table",
+]  # fmt: skip
 
-Layout = _checks.Layout
-Spacing = _checks.Spacing
 FloatArray = NDArray[np.floating]
 ComplexArray = NDArray[np.complex128]
 
@@ -110,7 +91,7 @@ CHUNK = 2**12  # pairs computed at a time, so that what is temporary stays in th
 
 
 class AttentionTerms(NamedTuple):
-    """The four parts of an attention score, each of shape (…, n, m).
+    """The four parts of an attention score, arrays or tensors of shape (…, n, m).
 
     Examples
     --------
@@ -120,34 +101,22 @@ class AttentionTerms(NamedTuple):
     (array([[6.]]), array([[2.]]))
     """
 
-    content_content: FloatArray
-    content_position: FloatArray
-    position_content: FloatArray
-    position_position: FloatArray
+    content_content: Any
+    content_position: Any
+    position_content: Any
+    position_position: Any
 
 
 def frequencies(
     d_model: SupportsIndex, *, base: SupportsFloat = 10_000.0, spacing: Spacing = "paper"
 ) -> NDArray[np.float64]:
-    """Angular frequencies ω_i of the d_model/2 pairs, in radians per position.
+    """Angular frequencies ω_i of the d_model/2 pairs, in radians per position, from 1 downwards.
 
     ``spacing="paper"`` gives ω_i = base^(−2i/d_model), whose last value stays short of 1/base.
     ``spacing="tensor2tensor"`` gives ω_i = base^(−i/(d_model/2 − 1)), whose last value is 1/base;
     so do the authors' own code and the libraries that descend from it. At d_model = 2 both are [1].
-
-    Parameters
-    ----------
-    d_model
-        Width of the encoding, a positive even integer.
-    base
-        The 10000 of the paper, a finite number of at least 1.
-    spacing
-        ``"paper"`` or ``"tensor2tensor"``.
-
-    Returns
-    -------
-    float64 array of shape (d_model/2,)
-        From 1 downwards, each the nearest to the exact value.
+    ``d_model`` is a positive even integer, ``base`` the 10000 of the paper, a finite number of at
+    least 1. Each value is the float64 nearest to the exact one.
 
     Examples
     --------
@@ -156,7 +125,7 @@ def frequencies(
     >>> frequencies(4, base=100, spacing="tensor2tensor")
     array([1.  , 0.01])
     """
-    return _exact.phase(check_spec(d_model, base, spacing)).omega.copy()
+    return _exact.phase(check.spec(d_model, base, spacing)).omega.copy()
 
 
 def sinusoidal_table(
@@ -171,19 +140,16 @@ def sinusoidal_table(
     dtype: DTypeLike = np.float32,
     workers: SupportsIndex = 1,
 ) -> FloatArray:
-    """Encodings of the contiguous positions start … start + seq_len − 1.
+    """Encodings of the contiguous positions start … start + seq_len − 1, one a row.
 
     Parameters
     ----------
-    seq_len
-        Number of positions, an integer of at least 0.
+    seq_len, start
+        Number of positions, and the first; both ends must fit 64 bits.
     d_model, base, spacing
         As for `frequencies`.
-    start
-        First position; like the last one, an integer that fits 64 bits.
     frequencies
-        ω_0, …, in place of those that base and spacing give: d_model/2 finite numbers of magnitude
-        up to 2²⁰, in radians per position.
+        In place of those that base and spacing give: d_model/2 numbers of magnitude up to 2²⁰.
     layout
         ``"interleaved"`` for [sin ω_0x, cos ω_0x, sin ω_1x, …], ``"split"`` for all the sines
         followed by all the cosines.
@@ -205,10 +171,10 @@ def sinusoidal_table(
     array([[0.   , 1.   , 0.   , 1.   ],
            [0.841, 0.54 , 0.1  , 0.995]])
     """
-    seq_len = check_integer("seq_len", seq_len, at_least=0)
-    start, spec = check_start(start, seq_len), check_spec(d_model, base, spacing, frequencies)
-    check_layout(layout)
-    workers = check_integer("workers", workers, at_least=1)
+    seq_len = check.integer("seq_len", seq_len, at_least=0)
+    start, spec = check.start(start, seq_len), check.spec(d_model, base, spacing, frequencies)
+    check.choice("layout", layout, Layout)
+    workers = check.integer("workers", workers, at_least=1)
     return _table(seq_len, start, spec, layout, _as_float_dtype(dtype), workers)
 
 
@@ -224,28 +190,18 @@ def sinusoidal_encoding(
 ) -> FloatArray:
     """Encodings of any positions: integers or floats, negative too, in any order and shape.
 
-    Parameters
-    ----------
-    positions
-        Finite real numbers of any shape, that fit 64 bits.
-    d_model, base, spacing, frequencies, layout, dtype
-        As for `sinusoidal_table`.
-
-    Returns
-    -------
-    array of shape (…, d_model)
-        New, with the axes of ``positions`` first. For integers and floats of magnitude up to 2⁵³
-        each entry is within 2⁻⁵⁰ of the exact value before its rounding to ``dtype``, beyond that
-        within 2⁻⁵⁰ + abs(x)·2⁻¹¹³: see "Accuracy" in this module.
+    The result, a new array of shape (…, d_model), has the axes of ``positions`` first. For integers
+    and floats of magnitude up to 2⁵³ it is as accurate as a `sinusoidal_table`, whose other
+    arguments it takes; beyond that, up to 2⁶³, within 2⁻⁵⁰ + abs(x)·2⁻¹¹³.
 
     Examples
     --------
     >>> sinusoidal_encoding([0, 0.5, -3], 512).shape
     (3, 512)
     """
-    spec = check_spec(d_model, base, spacing, frequencies)
+    spec = check.spec(d_model, base, spacing, frequencies)
     positions, dtype = _as_positions("positions", positions), _as_float_dtype(dtype)
-    check_layout(layout)
+    check.choice("layout", layout, Layout)
     if (dense := _dense_range(positions)) is not None:
         first, seq_len = dense
         return _table(seq_len, first, spec, layout, dtype).take(positions - first, axis=0)
@@ -267,23 +223,12 @@ def rotation_matrix(
     layout: Layout = "interleaved",
     dtype: DTypeLike = np.float64,
 ) -> FloatArray:
-    """The matrix T(Δx) with PE(x + Δx) = PE(x) · T(Δx) for every x, written out.
+    """The matrix T(Δx) with PE(x + Δx) = PE(x) · T(Δx) for every x, of shape (d_model, d_model).
 
     In the interleaved layout T is block-diagonal with the 2×2 blocks
     [[cos ω_iΔx, −sin ω_iΔx], [sin ω_iΔx, cos ω_iΔx]]. It is meant for teaching and for tests:
-    `rotate` applies it without forming it.
-
-    Parameters
-    ----------
-    offset
-        Δx, one finite real number.
-    d_model, base, spacing, frequencies, layout, dtype
-        As for `sinusoidal_table`, the dtype being float64 unless you ask for another.
-
-    Returns
-    -------
-    array of shape (d_model, d_model)
-        New, its entries as accurate as those of the encoding.
+    `rotate` applies it without forming it. ``offset`` is one finite real number; the other
+    arguments, and the accuracy, are those of `sinusoidal_table`.
 
     Examples
     --------
@@ -291,9 +236,9 @@ def rotation_matrix(
     array([[ 0.54 , -0.841],
            [ 0.841,  0.54 ]])
     """
-    offset = float(_as_positions("offset", check_real("offset", offset)))
-    spec = check_spec(d_model, base, spacing, frequencies)
-    check_layout(layout)
+    offset = float(_as_positions("offset", check.real("offset", offset)))
+    spec = check.spec(d_model, base, spacing, frequencies)
+    check.choice("layout", layout, Layout)
     turned = _turn(np.array(offset), spec)
     matrix = np.zeros((spec.d_model, spec.d_model), _as_float_dtype(dtype))
     s, c = _halves(np.arange(spec.d_model), layout)  # the columns in which each pair stands
@@ -317,21 +262,11 @@ def rotate(
     T turns a [sin, cos] pair clockwise. Rotary embedding with the sign of RoFormer and Llama, which
     turn the other way, is ``rotate(q, -positions)``.
 
-    Parameters
-    ----------
-    x
-        Real floating-point array of shape (…, d_model), d_model even.
-    offset
-        Δx: a number, or an array that broadcasts to ``x.shape[:-1]``.
-    base, spacing, frequencies, layout
-        As for `sinusoidal_table`.
-
-    Returns
-    -------
-    array of x's shape and dtype
-        New. For integer offsets of magnitude up to 2⁵³ the error of a pair is at most 3·2⁻²⁴ times its
-        length for float32, and 5·2⁻⁵³ times for float64: √5 for the product, the rest for T: see
-        "Accuracy" in this module. float16 is computed in float32.
+    ``x`` is of shape (…, d_model) and float16, float32 or float64, and so is the result, a new
+    array; ``offset`` is a number, or an array that broadcasts to ``x.shape[:-1]``; the others are
+    as for `sinusoidal_table`. For integer offsets of magnitude up to 2⁵³ the error of a pair is at
+    most 3·2⁻²⁴ times its length for float32, and 5·2⁻⁵³ times for float64: √5 for the product, the
+    rest for T. float16 is computed in float32.
 
     Examples
     --------
@@ -340,10 +275,10 @@ def rotate(
     True
     """
     x = _as_floats("x", x, axes=1)
-    spec = check_spec(x.shape[-1], base, spacing, frequencies, "the last axis of x")
-    check_layout(layout)
+    spec = check.spec(x.shape[-1], base, spacing, frequencies, "the last axis of x")
+    check.choice("layout", layout, Layout)
     offset = _as_positions("offset", offset)
-    check_broadcast("offset", offset.shape, x.shape[:-1], "x.shape[:-1]")
+    check.broadcast("offset", offset.shape, x.shape[:-1], "x.shape[:-1]")
 
     turned = _turn_all(offset, spec, np.result_type(x, np.complex64))
     rotated = np.empty(x.shape, x.dtype)
@@ -366,19 +301,9 @@ def similarity(
 ) -> NDArray[np.float64]:
     """Cosine between PE(x) and PE(x + Δ), whatever x: the mean of cos ω_iΔ over the pairs.
 
-    It is K(Δ)/(d_model/2) with K(Δ) = PE(x)·PE(x + Δ) = Σ_i cos ω_iΔ.
-
-    Parameters
-    ----------
-    offset
-        Δ, finite real numbers of any shape.
-    d_model, base, spacing, frequencies
-        As for `sinusoidal_table`.
-
-    Returns
-    -------
-    float64 array of offset's shape
-        Zero-dimensional for a number. Within 2⁻⁴⁷ for offsets of magnitude up to 2⁵³.
+    It is K(Δ)/(d_model/2) with K(Δ) = PE(x)·PE(x + Δ) = Σ_i cos ω_iΔ. ``offset`` is Δ, finite real
+    numbers of any shape; the result, float64, has that shape and is within 2⁻⁴⁷ for magnitudes up
+    to 2⁵³. The other arguments are as for `sinusoidal_table`.
 
     Examples
     --------
@@ -386,7 +311,7 @@ def similarity(
     1.0
     """
     offset = _as_positions("offset", offset)
-    spec = check_spec(d_model, base, spacing, frequencies)
+    spec = check.spec(d_model, base, spacing, frequencies)
     cosine = np.empty(offset.shape)
     for chunk, turned in _turns(offset, spec):
         cosine.reshape(-1)[chunk] = turned.real.mean(axis=-1)
@@ -398,19 +323,10 @@ def attention_terms(
 ) -> AttentionTerms:
     """Split the score (x + e)W_q · ((y + f)W_k)ᵀ into its four terms, not scaled by √d_k.
 
-    Parameters
-    ----------
-    x, e
-        Content and position of the queries, shape (…, n, d_model); leading axes may broadcast.
-    y, f
-        Content and position of the keys, shape (…, m, d_model); leading axes may broadcast.
-    w_q, w_k
-        Projections of shape (d_model, d_k).
-
-    Returns
-    -------
-    AttentionTerms
-        Each of shape (…, n, m). Their sum is the score.
+    ``x`` and ``e`` are content and position of the queries, of shape (…, n, d_model); ``y`` and
+    ``f`` those of the keys, of shape (…, m, d_model); leading axes may broadcast. ``w_q`` and
+    ``w_k`` are projections of shape (d_model, d_k). Each term is of shape (…, n, m), and their sum
+    is the score.
 
     Examples
     --------
@@ -420,7 +336,7 @@ def attention_terms(
     """
     rows = (("x", x), ("y", y), ("e", e), ("f", f), ("w_q", w_q), ("w_k", w_k))
     x, y, e, f, w_q, w_k = (_as_floats(name, values, axes=2) for name, values in rows)
-    check_terms(x.shape, y.shape, e.shape, f.shape, w_q.shape, w_k.shape)
+    check.terms(x.shape, y.shape, e.shape, f.shape, w_q.shape, w_k.shape)
     (x, e), (y, f) = np.broadcast_arrays(x, e), np.broadcast_arrays(y, f)
     queries, keys = (x @ w_q, e @ w_q), (y @ w_k, f @ w_k)
     return AttentionTerms(*(q @ k.swapaxes(-1, -2) for q in queries for k in keys))
@@ -494,10 +410,10 @@ def _table(
     def work() -> None:
         while True:
             try:
-                rows, ahead = parts.popleft()
+                part = parts.popleft()
             except IndexError:  # no part is left
                 return
-            _fill_blocks(rows, ahead, spec, layout)
+            _store_products(*part, layout)
 
     if workers == 1:
         work()
@@ -512,27 +428,22 @@ def _table(
 
 def _parts(
     table: FloatArray, start: int, spec: Spec, workers: int
-) -> Iterator[tuple[FloatArray, ComplexArray]]:
-    """The rows of a table, 64² at a time and these in equal parts, each with the
-    PE(origin)·T(64a) of its blocks."""
+) -> Iterator[tuple[FloatArray, ComplexArray, ComplexArray]]:
+    """The rows of a table in blocks of 64, 64 blocks at a time and these in equal parts, each with
+    PE(origin)·T(64a) of its blocks a, and T(b). The last block may be shorter."""
+    near = _powers(1, spec)
     for row in range(0, len(table), BLOCK * BLOCK):
         rows = table[row : row + BLOCK * BLOCK]
         ahead = ENCODING_OF_0 * _turn(np.array([start + row]), spec)
         if len(rows) > BLOCK:
             ahead = ahead * _powers(BLOCK, spec)[: -(-len(rows) // BLOCK)]
+        whole, left = divmod(len(rows), BLOCK)
+        blocks = rows[: whole * BLOCK].reshape(whole, BLOCK, spec.d_model)
         size = -(-len(ahead) // workers)
-        for a in range(0, len(ahead), size):
-            yield rows[a * BLOCK : (a + size) * BLOCK], ahead[a : a + size]
-
-
-def _fill_blocks(rows: FloatArray, ahead: ComplexArray, spec: Spec, layout: Layout) -> None:
-    """A block of 64 rows, ahead[a]·T(0) … ahead[a]·T(63), for each a; the last may be shorter."""
-    near = _powers(1, spec)
-    whole, left = divmod(len(rows), BLOCK)
-    blocks = rows[: whole * BLOCK].reshape(whole, BLOCK, spec.d_model)
-    _store_products(blocks, ahead[:whole], near, layout)
-    if left:
-        _store_products(rows[np.newaxis, -left:], ahead[-1:], near[:left], layout)
+        for a in range(0, whole, size):
+            yield blocks[a : a + size], ahead[:whole][a : a + size], near
+        if left:
+            yield rows[np.newaxis, -left:], ahead[-1:], near[:left]
 
 
 def _store_products(
@@ -540,8 +451,7 @@ def _store_products(
 ) -> None:
     """``rows[a, b] = ahead[a] · near[b]``, straight into the rows where they can hold pairs."""
     if _holds_pairs(rows.dtype, layout):
-        _multiply(ahead[:, np.newaxis], near, _as_complex(rows))
-        return
+        return _multiply(ahead[:, np.newaxis], near, _as_complex(rows))
     step = max(1, CHUNK // near.shape[-1])
     for block, first in zip(rows, ahead, strict=True):
         for b in range(0, len(near), step):
@@ -617,7 +527,7 @@ def _as_floats(name: str, values: ArrayLike, *, axes: int) -> FloatArray:
     array = _as_array(name, values)
     if array.dtype.kind != "f" or array.dtype.itemsize > 8:
         raise TypeError(f"{name} must be of float16, float32 or float64, got {array.dtype}")
-    check_axes(name, array.shape, at_least=axes)
+    check.axes(name, array.shape, at_least=axes)
     return array
 
 

@@ -8,79 +8,36 @@ nothing (Python numbers, NumPy arrays, CPU tensors outside a compiled graph); on
 in a compiled graph, a position that is not finite gives NaN without a synchronisation.
 
 One path serves every device, derivative, map and graph: the phase of `pe_lib.numpy`, in int64 and
-float64 on the device itself. Its integers wrap and its float64 numbers are small, so a compiler that
-fuses a product with a sum changes nothing. Tables on the CPU are built by NumPy, which is faster. A
-device without float64 (MPS) computes the small numbers in float32, and is right to an ulp or two
-of float32 at every position; a result in float64 it cannot hold.
+float64 on the device itself. Its integers wrap and its float64 numbers are small, so a compiler may
+fuse products with sums. Tables on the CPU are built by NumPy, which is faster. A device without
+float64 (MPS) takes float32 for the small numbers, and is right to some ulp of float32 everywhere.
 """
 
 import math
 from collections.abc import Callable
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, NamedTuple, SupportsFloat, SupportsIndex
+from typing import TYPE_CHECKING, Any, SupportsFloat, SupportsIndex
 
 import numpy as np
 import torch
 from numpy.typing import ArrayLike
 from torch import Tensor, nn
 
-from pe_lib import _checks, _exact
+from pe_lib import _checks as check
+from pe_lib import _exact
 from pe_lib import numpy as reference
-from pe_lib._checks import (
-    Spec,
-    check_axes,
-    check_broadcast,
-    check_even,
-    check_integer,
-    check_layout,
-    check_probability,
-    check_real,
-    check_row_width,
-    check_spec,
-    check_start,
-    check_terms,
-)
+from pe_lib._checks import Layout, Spacing, Spec
+from pe_lib.numpy import BLOCK, AttentionTerms
 
-__all__ = [
-    "AttentionTerms",
-    "RotaryPositionalEncoding",
-    "SinusoidalPositionalEncoding",
-    "attention_terms",
-    "frequencies",
-    "rotate",
-    "rotation_matrix",
-    "similarity",
-    "sinusoidal_encoding",
-    "sinusoidal_table",
-]
+__all__ = ["RotaryPositionalEncoding", "SinusoidalPositionalEncoding", *reference.__all__]
 
-Layout = _checks.Layout
-Spacing = _checks.Spacing
 Device = torch.device | str | int | None
 Frequencies = Tensor | ArrayLike | None
 HALF_DTYPES = (torch.float16, torch.bfloat16)
 FLOAT_DTYPES = (*HALF_DTYPES, torch.float32, torch.float64)
-DEVICES_WITHOUT_FLOAT64 = ("mps",)
-BLOCK = reference.BLOCK
+WITHOUT_FLOAT64 = ("mps",)
 CHUNK = 2**22  # pairs computed at a time on a device, so that what is temporary stays small
 CHUNK_ON_CPU = 2**14  # and on a CPU, so that it stays in the cache
-
-
-class AttentionTerms(NamedTuple):
-    """The four parts of an attention score, each of shape (…, n, m).
-
-    Examples
-    --------
-    >>> one = torch.ones(1, 2)
-    >>> terms = attention_terms(one, 3 * one, one, one, torch.eye(2), torch.eye(2))
-    >>> terms.content_content, terms.position_position
-    (tensor([[6.]]), tensor([[2.]]))
-    """
-
-    content_content: Tensor
-    content_position: Tensor
-    position_content: Tensor
-    position_position: Tensor
 
 
 def frequencies(
@@ -97,7 +54,7 @@ def frequencies(
     >>> frequencies(4, base=100)
     tensor([1.0000, 0.1000], dtype=torch.float64)
     """
-    return _constants(check_spec(d_model, base, spacing), _resolved(device)).omega.clone()
+    return _constants(check.spec(d_model, base, spacing), _resolved(device))[0].clone()
 
 
 def sinusoidal_table(
@@ -114,14 +71,9 @@ def sinusoidal_table(
 ) -> Tensor:
     """Encodings of the positions start … start + seq_len − 1: `pe_lib.numpy.sinusoidal_table`.
 
-    The dtype is float16, bfloat16, float32 or float64, each rounded once from float64. The table is
-    built on the device it is asked for. In a compiled graph ``seq_len`` and ``start`` may be
-    symbolic.
-
-    Returns
-    -------
-    tensor of shape (seq_len, d_model)
-        New, of the accuracy that `pe_lib.numpy` states.
+    A new tensor of shape (seq_len, d_model), float16, bfloat16, float32 or float64, each rounded
+    once from float64, built on the device it is asked for. In a compiled graph ``seq_len`` and
+    ``start`` may be symbolic, and ``frequencies``, if any, are a tuple of floats.
 
     Examples
     --------
@@ -129,14 +81,10 @@ def sinusoidal_table(
     tensor([[0.0000, 1.0000, 0.0000, 1.0000],
             [0.8415, 0.5403, 0.0998, 0.9950]])
     """
-    seq_len = check_integer("seq_len", seq_len, at_least=0)
-    spec = check_spec(d_model, base, spacing, frequencies)
-    check_layout(layout)
-    _check_float_dtype(dtype)
-    if torch.compiler.is_compiling():
-        start = check_integer("start", start)
-        return _encode(torch.arange(start, start + seq_len, device=device), spec, layout, dtype)
-    return _table(seq_len, check_start(start, seq_len), spec, layout, dtype, _resolved(device))
+    seq_len = check.integer("seq_len", seq_len, at_least=0)
+    spec = check.spec(d_model, base, spacing, frequencies)
+    _check_options(layout, dtype)
+    return _rows(seq_len, check.integer("start", start), spec, layout, dtype, _resolved(device))
 
 
 def sinusoidal_encoding(
@@ -152,13 +100,8 @@ def sinusoidal_encoding(
 ) -> Tensor:
     """Encodings of any positions: `pe_lib.numpy.sinusoidal_encoding`.
 
-    Differentiable in floating-point positions, to every order. Without ``device=`` the result lies
-    where the positions lie.
-
-    Returns
-    -------
-    tensor of shape (…, d_model)
-        New, with the axes of ``positions`` first, of the accuracy that `pe_lib.numpy` states.
+    A new tensor of shape (…, d_model), with the axes of ``positions`` first. Differentiable in
+    floating-point positions, to every order. Without ``device=`` it lies where they lie.
 
     Examples
     --------
@@ -168,9 +111,8 @@ def sinusoidal_encoding(
     >>> torch.func.jacfwd(lambda x: sinusoidal_encoding(x, 4, base=100, dtype=x.dtype))(x)
     tensor([1.0000, -0.0000, 0.1000, -0.0000], dtype=torch.float64)
     """
-    spec = check_spec(d_model, base, spacing, frequencies)
-    check_layout(layout)
-    _check_float_dtype(dtype)
+    spec = check.spec(d_model, base, spacing, frequencies)
+    _check_options(layout, dtype)
     return _encode(_as_positions("positions", positions, device), spec, layout, dtype)
 
 
@@ -185,7 +127,7 @@ def rotation_matrix(
     dtype: torch.dtype = torch.float64,
     device: Device = None,
 ) -> Tensor:
-    """T(Δx), dense, shape (d_model, d_model): `pe_lib.numpy.rotation_matrix`.
+    """T(Δx), dense, of shape (d_model, d_model): `pe_lib.numpy.rotation_matrix`.
 
     Examples
     --------
@@ -193,16 +135,15 @@ def rotation_matrix(
     tensor([[ 0.5403, -0.8415],
             [ 0.8415,  0.5403]], dtype=torch.float64)
     """
-    spec = check_spec(d_model, base, spacing, frequencies)
-    check_layout(layout)
-    _check_float_dtype(dtype)
+    spec = check.spec(d_model, base, spacing, frequencies)
+    _check_options(layout, dtype)
     if not isinstance(offset, Tensor):
-        offset = check_real("offset", offset)
+        offset = check.real("offset", offset)
     elif offset.ndim:
         raise TypeError(f"offset must be a finite real number, got shape {tuple(offset.shape)}")
     sin, cos = _encode(_as_positions("offset", offset, device), spec, "split", dtype).chunk(2)
-    above = torch.cat((cos.diag(), (-sin).diag()), dim=1)
-    matrix = torch.cat((above, torch.cat((sin.diag(), cos.diag()), dim=1)))
+    above, below = torch.hstack((cos.diag(), (-sin).diag())), torch.hstack((sin.diag(), cos.diag()))
+    matrix = torch.cat((above, below))
     if layout == "split":
         return matrix
     order = torch.arange(spec.d_model, device=matrix.device).view(2, -1).T.flatten()
@@ -220,12 +161,8 @@ def rotate(
 ) -> Tensor:
     """x · T(Δx), row by row, without forming T: `pe_lib.numpy.rotate`.
 
-    Differentiable in x and in a floating-point offset. Half types are computed in float32.
-
-    Returns
-    -------
-    tensor of x's shape, dtype and device
-        New, of the accuracy that `pe_lib.numpy` states.
+    A new tensor of x's shape, dtype and device, differentiable in x and in a floating-point offset.
+    Half types are computed in float32.
 
     Examples
     --------
@@ -233,12 +170,11 @@ def rotate(
     >>> torch.allclose(rotate(table[:-3], 3), table[3:])
     True
     """
-    _check_rows("x", x, axes=1)
-    spec = check_spec(x.shape[-1], base, spacing, frequencies, "the last axis of x")
-    check_layout(layout)
+    _check_floats("x", x, axes=1)
+    spec = check.spec(x.shape[-1], base, spacing, frequencies, "the last axis of x")
+    _check_options(layout, x.dtype)
     offset = _as_positions_of_rows("offset", offset, x)
-    working = torch.promote_types(x.dtype, torch.float32)
-    sin, cos = _encode(offset, spec, "split", working).chunk(2, dim=-1)
+    sin, cos = _encode(offset, spec, "split", _working(x)).chunk(2, dim=-1)
     return _rotate(x, *_arrange(cos, -sin, layout), layout)
 
 
@@ -258,7 +194,7 @@ def similarity(
     >>> similarity([0, 1], 4, base=100)
     tensor([1.0000, 0.7677], dtype=torch.float64)
     """
-    spec = check_spec(d_model, base, spacing, frequencies)
+    spec = check.spec(d_model, base, spacing, frequencies)
     offset = _as_positions("offset", offset, device)
     _, cos = _encode(offset, spec, "split", torch.float64).chunk(2, dim=-1)
     return cos.mean(dim=-1)
@@ -277,13 +213,12 @@ def attention_terms(
     True
     """
     for name, rows in (("x", x), ("y", y), ("e", e), ("f", f), ("w_q", w_q), ("w_k", w_k)):
-        _check_rows(name, rows, axes=2)
-        _check_same_device(name, rows, "x", x)
+        _check_floats(name, rows, axes=2)
+        _check_same_device(name, rows, x)
         if rows.dtype != x.dtype:
             raise TypeError(f"{name} must have x's dtype {x.dtype}, got {rows.dtype}")
-    check_terms(*(tuple(rows.shape) for rows in (x, y, e, f, w_q, w_k)))
-    x, e = torch.broadcast_tensors(x, e)
-    y, f = torch.broadcast_tensors(y, f)
+    check.terms(*(tuple(rows.shape) for rows in (x, y, e, f, w_q, w_k)))
+    (x, e), (y, f) = torch.broadcast_tensors(x, e), torch.broadcast_tensors(y, f)
     queries, keys = (x @ w_q, e @ w_q), (y @ w_k, f @ w_k)
     return AttentionTerms(*(q @ k.mT for q in queries for k in keys))
 
@@ -296,9 +231,11 @@ class _Holding(nn.Module):
     if TYPE_CHECKING:
         __call__: Callable[..., Tensor]
 
-    def __init__(self, max_len: SupportsIndex) -> None:
+    def __init__(self, max_len: SupportsIndex, spec: Spec, layout: Layout) -> None:
         super().__init__()
-        self.max_len = check_integer("max_len", max_len, at_least=0)
+        check.choice("layout", layout, Layout)
+        self.spec, self.layout = spec, layout
+        self.max_len = check.integer("max_len", max_len, at_least=0)
         self._held: dict[tuple[torch.device, torch.dtype], Tensor] = {}
         self._outgrown: list[Tensor] = []  # what a captured CUDA graph may go on to read
 
@@ -306,52 +243,48 @@ class _Holding(nn.Module):
         return self.__dict__ | {"_held": {}, "_outgrown": []}
 
     def _make(self, seq_len: int, start: int, dtype: torch.dtype, device: torch.device) -> Tensor:
-        raise NotImplementedError
+        return _rows(seq_len, start, self.spec, self.layout, dtype, device)
 
-    def _rows(self, x: Tensor, offset: SupportsIndex, dtype: torch.dtype) -> Tensor:
+    def _rows_for(self, x: Tensor, offset: SupportsIndex, dtype: torch.dtype) -> Tensor:
         """Rows for x, whose sequence starts at ``offset``. Where sequences run on past the end,
         what is held doubles; rows further off are made for themselves. A compiled graph reads what
         it finds; an exported one, which must hold at any length, makes its rows, and so does a
         tensor without values."""
-        start, seq_len, key = check_integer("offset", offset), x.shape[-2], (x.device, dtype)
-        compiling, end = torch.compiler.is_compiling(), start + seq_len
-        if (compiling and _is_exporting()) or type(x) not in (Tensor, nn.Parameter):
-            return self._make(seq_len, start, dtype, x.device)
-        held = self._held.get(key)
+        start, seq_len, compiling = offset, x.shape[-2], torch.compiler.is_compiling()
+        if type(start) is not int:
+            start = check.integer("offset", start)
+        held = self._held.get((x.device, dtype))
         length = self.max_len if held is None else held.shape[-2]
-        if held is None or end > length:
-            if compiling or not 0 <= start <= length:
+        alone = (compiling and _is_exporting()) or type(x) not in (Tensor, nn.Parameter)
+        if alone or not 0 <= start <= length or (compiling and start + seq_len > length):
+            return self._make(seq_len, start, dtype, x.device)
+        if held is None or start + seq_len > length:
+            if compiling:
                 return self._make(seq_len, start, dtype, x.device)
             if held is not None:
-                self._outgrown += [held] if x.is_cuda else []
                 length *= 2
+                self._outgrown += [held] if x.is_cuda else []
             with torch.inference_mode(False):  # or no derivative could be taken through it later
-                held = self._make(max(end, length), 0, dtype, x.device)
-            self._held[key] = held
-        elif start < 0:
-            return self._make(seq_len, start, dtype, x.device)
+                held = self._make(max(start + seq_len, length), 0, dtype, x.device)
+            self._held[x.device, dtype] = held
         return held.narrow(-2, start, seq_len)
+
+    def extra_repr(self) -> str:
+        width, base, spacing, given = self.spec
+        shown = f"{base=:g}, {spacing=}" if given is None else f"frequencies=({given[0]:g}, …)"
+        return f"{width}, max_len={self.max_len}, {shown}, layout={self.layout!r}"
 
 
 class SinusoidalPositionalEncoding(_Holding):
     """Add the sinusoidal encoding to embeddings: Vaswani et al. (2017), sections 3.4 and 3.5.
 
     The module has no parameter and no buffer. It holds the rows of ``max_len`` positions, made at
-    the first call for each device and dtype of x, each rounded once from float64. Longer sequences
-    work. Called once before `torch.compile`, the graph reads what is held; else it makes its rows.
+    the first call for each device and dtype of x, rounded once from float64; sequences that run on
+    past them double what is held. A graph of `torch.compile` reads what is held by then, or else
+    computes its rows.
 
-    Parameters
-    ----------
-    d_model
-        Width of the embeddings, a positive even integer.
-    max_len
-        Number of positions to hold. Longer sequences work.
-    dropout
-        Rate of the dropout after the sum, from 0 to 1.
-    base, spacing, frequencies, layout
-        As for `sinusoidal_table`.
-    scale_input
-        Multiply the embeddings by √d_model first, as the paper does.
+    ``dropout``, from 0 to 1, is the rate after the sum; ``scale_input`` multiplies the embeddings by
+    √d_model first, as the paper does; the others are as for `sinusoidal_table`.
 
     Examples
     --------
@@ -372,12 +305,11 @@ class SinusoidalPositionalEncoding(_Holding):
         layout: Layout = "interleaved",
         scale_input: bool = False,
     ) -> None:
-        super().__init__(max_len)
-        self.spec = check_spec(d_model, base, spacing, frequencies)
-        check_layout(layout)
-        self.layout = layout
+        super().__init__(max_len, check.spec(d_model, base, spacing, frequencies), layout)
         self.scale = math.sqrt(self.spec.d_model) if scale_input else 1.0
-        self.dropout = nn.Dropout(check_probability("dropout", dropout))
+        if not 0 <= (rate := check.real("dropout", dropout)) <= 1:
+            raise ValueError(f"dropout must be a number from 0 to 1, got {rate!r}")
+        self.dropout = nn.Dropout(rate)
 
     def forward(
         self, x: Tensor, *, positions: Tensor | None = None, offset: SupportsIndex = 0
@@ -387,24 +319,18 @@ class SinusoidalPositionalEncoding(_Holding):
         ``positions``, integers or floats that broadcast to (batch, seq), take the place of those.
         They are encoded, not looked up, so no position is out of range. The result has x's dtype.
         """
-        _check_rows("x", x, axes=2)
-        check_row_width("x", x.shape[-1], self.spec.d_model)
+        _check_floats("x", x, axes=2)
+        check.row_width("x", x.shape[-1], self.spec.d_model)
         if positions is None:
-            rows = self._rows(x, offset, x.dtype)
+            rows = self._rows_for(x, offset, x.dtype)
         else:
             positions = _as_row_positions(positions, offset, x)
             rows = _encode(positions, self.spec, self.layout, x.dtype)
         total = torch.add(rows, x, alpha=self.scale)
         return self.dropout(total) if self.dropout.p else total
 
-    def _make(self, seq_len: int, start: int, dtype: torch.dtype, device: torch.device) -> Tensor:
-        return _rows_from(seq_len, start, self.spec, self.layout, dtype, device)
-
     def extra_repr(self) -> str:
-        return (
-            f"{_shown(self.spec)}, max_len={self.max_len}, spacing={self.spec.spacing!r}, "
-            f"layout={self.layout!r}, scale_input={self.scale != 1.0}"
-        )
+        return f"{super().extra_repr()}, scale_input={self.scale != 1.0}"
 
 
 class RotaryPositionalEncoding(_Holding):
@@ -417,15 +343,11 @@ class RotaryPositionalEncoding(_Holding):
 
     Parameters
     ----------
-    head_dim
-        Width of one head, a positive even integer.
-    max_len
-        Number of positions to hold. Longer sequences work.
-    base
-        As for `sinusoidal_table`.
-    frequencies
-        In place of those that the base gives, for one pair each: linear, NTK-aware, YaRN and
-        Llama 3 scaling are other frequencies.
+    head_dim, max_len
+        Width of one head, a positive even integer, and number of positions to hold.
+    base, frequencies
+        As for `sinusoidal_table`, the frequencies being one for each pair that is turned: linear,
+        NTK-aware, YaRN and Llama 3 scaling are other frequencies.
     rotary_dim
         Number of entries, from the first, that are turned; all of them by default.
     layout
@@ -436,28 +358,23 @@ class RotaryPositionalEncoding(_Holding):
     --------
     Moving query and key on by the same distance leaves their score as it was:
 
-    >>> rotary, (q, k) = RotaryPositionalEncoding(8), torch.randn(2, 1, 8)
-    >>> near = rotary(q, offset=7) @ rotary(k, offset=3).mT
-    >>> far = rotary(q, offset=1007) @ rotary(k, offset=1003).mT
-    >>> torch.allclose(near, far, atol=1e-5)
+    >>> rotary, (q, k) = RotaryPositionalEncoding(8), torch.randn(2, 1, 4, 10, 8)
+    >>> near, far = (rotary(q, offset=n) @ rotary(k, offset=n).mT for n in (3, 1003))
+    >>> torch.allclose(near, far, atol=1e-4)  # q and k are (batch, heads, seq, head_dim)
     True
 
-    In an attention layer with heads and a cache, keys are stored turned, each by its own position,
-    and the queries of the next step start where the cache ends:
+    A cache of an attention layer stores keys turned, each by its own position; the query of the
+    next step starts where the cache ends:
 
-    >>> q, k = torch.randn(2, 1, 4, 10, 8)  # each (batch, heads, seq, head_dim)
-    >>> cache, step = rotary(k[:, :, :9]), slice(9, 10)
-    >>> cache = torch.cat((cache, rotary(k[:, :, step], offset=cache.shape[-2])), dim=-2)
-    >>> scores = rotary(q[:, :, step], offset=9) @ cache.mT
-    >>> torch.allclose(scores, (rotary(q) @ rotary(k).mT)[:, :, step], atol=1e-5)
+    >>> cache = torch.cat((rotary(k[:, :, :9]), rotary(k[:, :, 9:], offset=9)), dim=-2)
+    >>> torch.allclose(rotary(q[:, :, 9:], offset=9) @ cache.mT, (rotary(q) @ cache.mT)[:, :, 9:])
     True
 
-    Positions of your own, as of packed or padded sequences, are turned into tables once, for every
-    layer, for queries and keys:
+    Positions of your own, as of packed sequences, become tables once for all layers, q and k:
 
     >>> tables = rotary.tables(torch.tensor([0, 1, 2, 3, 0, 1, 2, 0, 1, 2]))
-    >>> rotary(q, tables=tables).shape, rotary(k, tables=tables).shape
-    (torch.Size([1, 4, 10, 8]), torch.Size([1, 4, 10, 8]))
+    >>> rotary(q, tables=tables).shape == rotary(k, tables=tables).shape == q.shape
+    True
     """
 
     def __init__(
@@ -470,14 +387,12 @@ class RotaryPositionalEncoding(_Holding):
         rotary_dim: SupportsIndex | None = None,
         layout: Layout = "interleaved",
     ) -> None:
-        super().__init__(max_len)
-        self.head_dim = check_even("head_dim", head_dim)
-        turned = self.head_dim if rotary_dim is None else check_even("rotary_dim", rotary_dim)
-        if turned > self.head_dim:
-            raise ValueError(f"rotary_dim must be at most head_dim = {self.head_dim}, got {turned}")
-        self.spec = check_spec(turned, base, "paper", frequencies, "rotary_dim")
-        check_layout(layout)
-        self.layout = layout
+        width = check.even("head_dim", head_dim)
+        turned = width if rotary_dim is None else check.even("rotary_dim", rotary_dim)
+        if turned > width:
+            raise ValueError(f"rotary_dim must be at most head_dim = {width}, got {turned}")
+        super().__init__(max_len, check.spec(turned, base, "paper", frequencies), layout)
+        self.head_dim = width
 
     def forward(
         self,
@@ -492,22 +407,20 @@ class RotaryPositionalEncoding(_Holding):
         ``positions`` that broadcast to (…, seq) take the place of those, and so do `tables` that
         were made of them. Half types are computed in float32.
         """
-        _check_rows("x", x, axes=2)
-        check_row_width("x", x.shape[-1], self.head_dim, "head_dim")
+        _check_floats("x", x, axes=2)
+        check.row_width("x", x.shape[-1], self.head_dim, "head_dim")
         if tables is not None:
-            if positions is not None or check_integer("offset", offset) != 0:
+            if positions is not None or offset != 0:
                 raise ValueError("positions and offset must be left out where tables are given")
+            cos, sin = tables
         elif positions is None:
-            tables = self._rows(x, offset, torch.promote_types(x.dtype, torch.float32)).unbind()  # type: ignore[assignment]
+            cos, sin = self._rows_for(x, offset, _working(x)).unbind()
         else:
-            positions = _as_row_positions(positions, offset, x)
-            tables = self.tables(positions, dtype=torch.promote_types(x.dtype, torch.float32))
-        cos, sin = tables  # type: ignore[misc]
+            cos, sin = self.tables(_as_row_positions(positions, offset, x), dtype=_working(x))
         width = self.spec.d_model
         if width == self.head_dim:
             return _rotate(x, cos, sin, self.layout)
-        turned = _rotate(x[..., :width], cos, sin, self.layout)
-        return torch.cat((turned, x[..., width:]), dim=-1)
+        return torch.cat((_rotate(x[..., :width], cos, sin, self.layout), x[..., width:]), dim=-1)
 
     def tables(
         self, positions: Tensor, *, dtype: torch.dtype = torch.float32
@@ -519,85 +432,69 @@ class RotaryPositionalEncoding(_Holding):
         the sines with the sign with which its partner is added. ``dtype`` is float64 for x of
         float64, and else float32. Both may be multiplied by a factor, as YaRN does.
         """
-        _check_float_dtype(dtype)
-        positions = _as_positions("positions", positions, None)
-        sin, cos = _encode(positions, self.spec, "split", dtype).chunk(2, dim=-1)
+        rows = _encode(_as_positions("positions", positions, None), self.spec, "split", dtype)
+        sin, cos = rows.chunk(2, dim=-1)
         return _arrange(cos, sin, self.layout)
 
     def _make(self, seq_len: int, start: int, dtype: torch.dtype, device: torch.device) -> Tensor:
-        sin, cos = _rows_from(seq_len, start, self.spec, "split", dtype, device).chunk(2, dim=-1)
+        sin, cos = _rows(seq_len, start, self.spec, "split", dtype, device).chunk(2, dim=-1)
         return torch.stack(_arrange(cos, sin, self.layout))
 
     def extra_repr(self) -> str:
-        partial = "" if self.spec.d_model == self.head_dim else f", rotary_dim={self.spec.d_model}"
-        shown = _shown(self.spec._replace(d_model=self.head_dim))
-        return f"{shown}{partial}, max_len={self.max_len}, layout={self.layout!r}"
+        return f"{self.head_dim}, rotary_dim={super().extra_repr()}"
 
 
-def _shown(spec: Spec) -> str:
-    return f"{spec.d_model}, " + (
-        f"base={spec.base:g}" if spec.given is None else f"frequencies={spec.given[0]:g} …"
-    )
+Constants = tuple[Tensor, Tensor, Tensor, Tensor]
 
 
-class _Constants(NamedTuple):
-    """`_exact.Phase` and `_exact.Marks` as tensors; ``low`` counts 2⁻⁶⁴ of a turn as ``high`` does."""
-
-    omega: Tensor  # float64 like low and marks, or float32 where the device has no float64
-    high: Tensor  # int64
-    low: Tensor
-    marks: Tensor  # nearest cos and sin, and what they lack, of shape (4, 1024)
-
-
-def _constants(spec: Spec, device: torch.device) -> _Constants:
-    """On the CPU, views of NumPy's. On a device they are kept, and in a graph `torch.compile` cannot
-    look into the arithmetic that makes them: both get them as copies from an operator."""
+def _constants(spec: Spec, device: torch.device) -> Constants:
+    """ω; the words of ω/2π, ``high`` in int64 and ``low``, which counts 2⁻⁶⁴ of a turn as well; the
+    marks' nearest cos and sin, and what they lack. All but high are float64, or float32 where there
+    is no float64. On the CPU they are views of NumPy's. A device keeps them, and `torch.compile`
+    cannot look into the arithmetic that makes them: both get copies from an operator."""
     if device.type == "cpu" and not torch.compiler.is_compiling():
-        return _Constants(*map(torch.from_numpy, _host_constants(spec)))
-    return _Constants(*_constants_on(*spec, device))
+        return _host_constants(spec)
+    return _copied_constants(*spec, device)  # type: ignore[no-any-return]
 
 
-def _host_constants(spec: Spec) -> tuple[np.ndarray, ...]:
-    omega, high, low = _exact.phase(spec)
-    near, lost = _exact.marks()
-    return omega, high, low * 2.0**-64, np.stack((near.real, -near.imag, lost.real, -lost.imag))
-
-
-@torch.library.custom_op("pe_lib::constants", mutates_args=())
-def _constants_on(
-    d_model: int, base: float, spacing: str, given: list[float] | None, device: torch.device
-) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    spec = Spec(d_model, base, spacing, None if given is None else tuple(given))  # type: ignore[arg-type]
-    omega, high, low, marks = _kept_constants(spec, device)
-    return omega.clone(), high.clone(), low.clone(), marks.clone()
-
-
-@_constants_on.register_fake
-def _(
-    d_model: int, base: float, spacing: str, given: list[float] | None, device: torch.device
-) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    omega = torch.empty(d_model // 2, dtype=_real(device), device=device)
-    high = torch.empty(d_model // 2, dtype=torch.int64, device=device)
-    marks = torch.empty(4, _exact.MARKS, dtype=_real(device), device=device)
-    return omega, high, torch.empty_like(omega), marks
+def _host_constants(spec: Spec) -> Constants:
+    (omega, high, low), (near, lost) = _exact.phase(spec), _exact.marks()
+    marks = np.stack((near.real, -near.imag, lost.real, -lost.imag))
+    return tuple(map(torch.from_numpy, (omega, high, low * 2.0**-64, marks)))  # type: ignore[return-value]
 
 
 @lru_cache(maxsize=32)
-def _kept_constants(spec: Spec, device: torch.device) -> tuple[Tensor, ...]:
+def _device_constants(spec: Spec, device: torch.device) -> Constants:
     with torch.inference_mode(False):
-        host = map(torch.from_numpy, _host_constants(spec))
-        return tuple([c.to(device, _real(device) if c.is_floating_point() else c.dtype) for c in host])
+        omega, high, low, marks = _host_constants(spec)
+        moved = (part.to(device, _real(device)) for part in (omega, low, marks))
+        return next(moved), high.to(device), *moved  # type: ignore[return-value]
+
+
+@torch.library.custom_op("pe_lib::constants", mutates_args=())
+def _copied_constants(
+    d_model: int, base: float, spacing: str, given: list[float] | None, device: torch.device
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    spec = Spec(d_model, base, spacing, None if given is None else tuple(given))  # type: ignore[arg-type]
+    return tuple(part.clone() for part in _device_constants(spec, device))  # type: ignore[return-value]
+
+
+@_copied_constants.register_fake
+def _(
+    d_model: int, base: float, spacing: str, given: list[float] | None, device: torch.device
+) -> Constants:
+    omega = torch.empty(d_model // 2, dtype=_real(device), device=device)
+    high, marks = omega.to(torch.int64), omega.new_empty(4, _exact.MARKS)
+    return omega, high, torch.empty_like(omega), marks
 
 
 def _real(device: torch.device) -> torch.dtype:
-    return torch.float32 if device.type in DEVICES_WITHOUT_FLOAT64 else torch.float64
+    return torch.float32 if device.type in WITHOUT_FLOAT64 else torch.float64
 
 
 def _turn(positions: Tensor, spec: Spec) -> tuple[Tensor, Tensor]:
-    """cos ω_ix and sin ω_ix, with one more axis than the positions: `pe_lib.numpy._turn`.
-
-    The part of a position after the point carries its derivatives, to every order.
-    """
+    """cos ω_ix and sin ω_ix, with one more axis than the positions: `pe_lib.numpy._turn`. The part
+    of a position after the point carries its derivatives, to every order."""
     omega, high, low, marks = _constants(spec, positions.device)
     positions = positions.unsqueeze(-1)
     real = positions.to(omega.dtype)
@@ -626,22 +523,19 @@ def _encode(positions: Tensor, spec: Spec, layout: Layout, dtype: torch.dtype) -
     others are computed, in parts unless a compiler fuses it all."""
     if (dense := _dense_range(positions)) is not None:
         first, seq_len = dense
-        return _table(seq_len, first, spec, layout, dtype, positions.device)[positions - first]
-    on_cpu = positions.device.type == "cpu"
-    size = max(1, 2 * (CHUNK_ON_CPU if on_cpu else CHUNK) // spec.d_model)
+        return _rows(seq_len, first, spec, layout, dtype, positions.device)[positions - first]
+    chunk = CHUNK_ON_CPU if positions.device.type == "cpu" else CHUNK
+    size = max(1, 2 * chunk // spec.d_model)
     if torch.compiler.is_compiling() or positions.numel() <= size:
-        cos, sin = _turn(positions, spec)
-        return _join(_round(sin, dtype), _round(cos, dtype), layout)
-    parts = positions.reshape(-1).split(size)
-    rows = torch.cat([_encode(part, spec, layout, dtype) for part in parts])
-    return rows.view(*positions.shape, spec.d_model)
+        return _join(*_turn(positions, spec), layout, dtype)
+    parts = [_encode(part, spec, layout, dtype) for part in positions.reshape(-1).split(size)]
+    return torch.cat(parts).view(*positions.shape, spec.d_model)
 
 
 def _dense_range(positions: Tensor) -> tuple[int, int] | None:
     """`pe_lib.numpy._dense_range`, where looking at values is free, and no tracer forbids it."""
-    if positions.is_floating_point() or positions.device.type != "cpu" or positions.numel() < BLOCK:
-        return None
-    if torch.compiler.is_compiling() or torch.jit.is_tracing():  # type: ignore[attr-defined, no-untyped-call]
+    looks = positions.device.type == "cpu" and not torch.compiler.is_compiling()
+    if positions.is_floating_point() or not looks or positions.numel() < BLOCK:
         return None
     try:
         first, last = (int(end) for end in positions.aminmax())
@@ -650,49 +544,48 @@ def _dense_range(positions: Tensor) -> tuple[int, int] | None:
     return (first, last - first + 1) if last - first < positions.numel() else None
 
 
-def _rows_from(
+def _rows(
     seq_len: int, start: int, spec: Spec, layout: Layout, dtype: torch.dtype, device: torch.device
 ) -> Tensor:
+    """PE(start + 64a + b) = PE(start + 64a)·T(b): by NumPy on the CPU, on a device in few kernels;
+    a graph computes each row. bfloat16, which NumPy lacks, is rounded from float64, 64 rows at a
+    time."""
     if torch.compiler.is_compiling():
         return _encode(torch.arange(start, start + seq_len, device=device), spec, layout, dtype)
-    return _table(seq_len, check_start(start, seq_len), spec, layout, dtype, device)
-
-
-def _table(
-    seq_len: int, start: int, spec: Spec, layout: Layout, dtype: torch.dtype, device: torch.device
-) -> Tensor:
-    """PE(start + 64a + b) = PE(start + 64a)·T(b): by NumPy on the CPU, on a device in few kernels.
-    bfloat16, which NumPy lacks, is rounded from its float64, 64 rows at a time."""
-    if device.type != "cpu" and device.type not in DEVICES_WITHOUT_FLOAT64:
-        blocks = torch.arange(-(-seq_len // BLOCK), device=device)
-        cos, sin = (part.unsqueeze(1) for part in _turn(start + BLOCK * blocks, spec))
+    check.start(start, seq_len)
+    if device.type != "cpu" and _real(device) == torch.float64:
+        blocks = BLOCK * torch.arange(-(-seq_len // BLOCK), device=device)
+        cos, sin = (part.unsqueeze(1) for part in _turn(start + blocks, spec))
         c, s = _turn(torch.arange(BLOCK, device=device), spec)
-        sin, cos = sin * c + cos * s, cos * c - sin * s
-        return _join(_round(sin, dtype), _round(cos, dtype), layout).flatten(0, 1)[:seq_len]
+        rows = _join(cos * c - sin * s, sin * c + cos * s, layout, dtype)
+        return rows.flatten(0, 1)[:seq_len]
     if dtype != torch.bfloat16:
-        name, workers = str(dtype).removeprefix("torch."), torch.get_num_threads()
-        rows = reference._table(seq_len, start, spec, layout, name, workers)
-        return torch.from_numpy(rows).to(device)
-    table = torch.empty(seq_len, spec.d_model, dtype=dtype, device="cpu")
-    for part, first in zip(table.split(BLOCK), range(start, start + seq_len, BLOCK), strict=True):
+        name, threads = str(dtype).removeprefix("torch."), torch.get_num_threads()
+        table = reference._table(seq_len, start, spec, layout, name, threads)
+        return torch.from_numpy(table).to(device)
+    rows = torch.empty(seq_len, spec.d_model, dtype=dtype, device="cpu")
+    for part, first in zip(rows.split(BLOCK), range(start, start + seq_len, BLOCK), strict=False):
         exact = reference._table(len(part), first, spec, layout, np.float64)
         part.copy_(_round(torch.from_numpy(exact), dtype))
-    return table.to(device)
+    return rows.to(device)
 
 
 def _rotate(x: Tensor, cos: Tensor, sin: Tensor, layout: Layout) -> Tensor:
-    """Each pair a + ib times cos + i sin: as complex numbers in one pass, or with each entry's
-    partner in three. On a CPU what takes more passes than one is done in parts that fit the cache.
-    """
-    working = x.to(torch.promote_types(x.dtype, torch.float32))
+    """Each pair a + ib times cos + i sin: as complex numbers in one pass over memory, or each entry
+    with its partner in three."""
+    working = x.to(_working(x))
     if layout == "split":
-        half = x.shape[-1] // 2
-        return torch.addcmul(working * cos, working.roll(half, -1), sin).to(x.dtype)
-    if torch.compiler.is_compiling():
+        partners = working.roll(x.shape[-1] // 2, -1)
+        return torch.addcmul(working * cos, partners, sin).to(x.dtype)
+    if torch.compiler.is_compiling():  # which does not fuse complex numbers
         a, b = working[..., 0::2], working[..., 1::2]
-        return _join(a * cos - b * sin, b * cos + a * sin, layout).to(x.dtype)
-    turned = _as_complex(working) * torch.complex(cos, sin)
-    return torch.view_as_real(turned).flatten(-2).to(x.dtype)
+        return _join(b * cos + a * sin, a * cos - b * sin, layout, x.dtype)
+    pairs = working.unflatten(-1, (x.shape[-1] // 2, 2))
+    try:
+        pairs = torch.view_as_complex(pairs)
+    except RuntimeError:  # a complex number cannot start between two real ones
+        pairs = torch.view_as_complex(pairs.clone(memory_format=torch.contiguous_format))
+    return torch.view_as_real(pairs * torch.complex(cos, sin)).flatten(-2).to(x.dtype)
 
 
 def _arrange(cos: Tensor, sin: Tensor, layout: Layout) -> tuple[Tensor, Tensor]:
@@ -702,18 +595,9 @@ def _arrange(cos: Tensor, sin: Tensor, layout: Layout) -> tuple[Tensor, Tensor]:
     return torch.cat((cos, cos), dim=-1), torch.cat((-sin, sin), dim=-1)
 
 
-def _as_complex(x: Tensor) -> Tensor:
-    pairs = x.unflatten(-1, (x.shape[-1] // 2, 2))
-    try:
-        return torch.view_as_complex(pairs)
-    except RuntimeError:  # a complex number cannot start between two real ones
-        return torch.view_as_complex(pairs.clone(memory_format=torch.contiguous_format))
-
-
-def _join(sines: Tensor, cosines: Tensor, layout: Layout) -> Tensor:
-    if layout == "split":
-        return torch.cat((sines, cosines), dim=-1)
-    return torch.stack((sines, cosines), dim=-1).flatten(-2)
+def _join(cos: Tensor, sin: Tensor, layout: Layout, dtype: torch.dtype) -> Tensor:
+    rounded = _round(sin, dtype), _round(cos, dtype)
+    return torch.cat(rounded, -1) if layout == "split" else torch.stack(rounded, -1).flatten(-2)
 
 
 def _round(x: Tensor, dtype: torch.dtype) -> Tensor:
@@ -734,6 +618,10 @@ def _round(x: Tensor, dtype: torch.dtype) -> Tensor:
     return (single + (odd - single.detach())).to(dtype)
 
 
+def _working(x: Tensor) -> torch.dtype:
+    return torch.float64 if x.dtype == torch.float64 else torch.float32
+
+
 def _resolved(device: Device) -> torch.device:
     """The device that is meant, with its index: "cuda" may be "cuda:0", None the default device."""
     return torch.empty(0, device=device).device
@@ -746,12 +634,12 @@ def _is_exporting() -> bool:
 
 
 def _as_positions(name: str, values: Tensor | ArrayLike, device: Device) -> Tensor:
-    """Real numbers as a tensor; finite and of 64 bits where looking costs nothing."""
+    """Real numbers as a tensor, int64 or floating; checked where looking at them is free."""
     if not isinstance(values, Tensor):
-        if torch.compiler.is_compiling():
-            return torch.as_tensor(values, dtype=_real(_resolved(device)), device=device)
-        array = reference._as_positions(name, values)
         device = _resolved(device)
+        if torch.compiler.is_compiling():
+            return torch.as_tensor(values, dtype=_real(device), device=device)
+        array = reference._as_positions(name, values)
         dtype = torch.int64 if array.dtype.kind == "i" else _real(device)
         if array.ndim == 0:  # filled in on the device: a copy from the host would wait for it
             return torch.full((), array.item(), dtype=dtype, device=device)
@@ -762,25 +650,20 @@ def _as_positions(name: str, values: Tensor | ArrayLike, device: Device) -> Tens
         raise TypeError(f"{name} must be a dense tensor, got layout {values.layout}")
     if not values.dtype.is_floating_point:
         values = values.to(torch.int64)
-    elif (bad := _first_bad(values)) is not None:
-        raise ValueError(f"{name} must be finite and fit 64 bits, got {bad}")
+    elif values.device.type == "cpu" and not torch.compiler.is_compiling():
+        try:
+            good = (values >= -(2.0**63)) & (values < 2.0**63)
+            bad = None if bool(good.all()) else values[~good].flatten()[0].item()
+        except RuntimeError:  # there are no values under vmap, nor in a FakeTensor
+            bad = None
+        if bad is not None:
+            raise ValueError(f"{name} must be finite and fit 64 bits, got {bad}")
     return values if device is None else values.to(device)
-
-
-def _first_bad(values: Tensor) -> float | None:
-    """The first that is not finite or has no place in 64 bits, if a look is possible and free."""
-    if values.device.type != "cpu" or torch.compiler.is_compiling():
-        return None
-    try:
-        good = (values >= -(2.0**63)) & (values < 2.0**63)
-        return None if bool(good.all()) else values[~good].flatten()[0].item()
-    except RuntimeError:  # there are no values under vmap, nor in a FakeTensor
-        return None
 
 
 def _as_row_positions(positions: Tensor, offset: SupportsIndex, x: Tensor) -> Tensor:
     """Explicit positions of the rows of x, given in place of an offset."""
-    if check_integer("offset", offset) != 0:
+    if check.integer("offset", offset) != 0:
         raise ValueError(f"offset must be 0 where positions are given, got {offset!r}")
     return _as_positions_of_rows("positions", positions, x)
 
@@ -789,30 +672,29 @@ def _as_positions_of_rows(name: str, values: Tensor | ArrayLike, x: Tensor) -> T
     """One position for each row of x, on its device."""
     on_host = not isinstance(values, Tensor) or (values.ndim == 0 and values.device.type == "cpu")
     positions = _as_positions(name, values, x.device if on_host else None)
-    _check_same_device(name, positions, "x", x)
-    check_broadcast(name, tuple(positions.shape), tuple(x.shape[:-1]), "x.shape[:-1]")
+    _check_same_device(name, positions, x)
+    check.broadcast(name, tuple(positions.shape), tuple(x.shape[:-1]), "x.shape[:-1]")
     return positions
 
 
-def _check_float_dtype(dtype: torch.dtype) -> None:
+def _check_options(layout: Layout, dtype: torch.dtype) -> None:
+    check.choice("layout", layout, Layout)
     if dtype not in FLOAT_DTYPES:
         raise TypeError(f"dtype must be float16, bfloat16, float32 or float64, got {dtype!r}")
 
 
-def _check_rows(name: str, x: Tensor, *, axes: int) -> None:
+def _check_floats(name: str, x: Tensor, *, axes: int) -> None:
     if not isinstance(x, Tensor) or x.dtype not in FLOAT_DTYPES:
         got = x.dtype if isinstance(x, Tensor) else repr(x)
-        raise TypeError(
-            f"{name} must be a tensor of float16, bfloat16, float32 or float64, got {got}"
-        )
+        allowed = "a tensor of float16, bfloat16, float32 or float64"
+        raise TypeError(f"{name} must be {allowed}, got {got}")
     if x.layout != torch.strided or x.is_nested:
         kind = "nested" if x.is_nested else x.layout
         raise TypeError(f"{name} must be a dense tensor, got layout {kind}")
-    check_axes(name, tuple(x.shape), at_least=axes)
+    check.axes(name, x.shape, at_least=axes)
 
 
-def _check_same_device(name: str, x: Tensor, other_name: str, other: Tensor) -> None:
-    if x.device != other.device:
-        raise ValueError(
-            f"{name} and {other_name} must be on one device, got {x.device} and {other.device}"
-        )
+def _check_same_device(name: str, values: Tensor, x: Tensor) -> None:
+    if values.device != x.device:
+        both = f"{values.device} and {x.device}"
+        raise ValueError(f"{name} and x must be on one device, got {both}")

@@ -20,8 +20,8 @@ from oracle import (
 
 from pe_lib import _exact
 from pe_lib._checks import Clocks
-from pe_lib.numpy import _powers
-from pe_lib.torch import _round, _table_on_device
+
+
 
 BOUND, LIMIT = 2.0**-50, 2**32
 CLOCKS = [
