@@ -554,11 +554,7 @@ def _rows(
         return _encode(torch.arange(start, start + seq_len, device=device), spec, layout, dtype)
     check.start(start, seq_len)
     if device.type != "cpu" and _real(device) == torch.float64:
-        blocks = BLOCK * torch.arange(-(-seq_len // BLOCK), device=device)
-        cos, sin = (part.unsqueeze(1) for part in _turn(start + blocks, spec))
-        c, s = _turn(torch.arange(BLOCK, device=device), spec)
-        rows = _join(cos * c - sin * s, sin * c + cos * s, layout, dtype)
-        return rows.flatten(0, 1)[:seq_len]
+        return _blocks(seq_len, start, spec, layout, dtype, device)
     if dtype != torch.bfloat16:
         name, threads = str(dtype).removeprefix("torch."), torch.get_num_threads()
         table = reference._table(seq_len, start, spec, layout, name, threads)
@@ -568,6 +564,16 @@ def _rows(
         exact = reference._table(len(part), first, spec, layout, np.float64)
         part.copy_(_round(torch.from_numpy(exact), dtype))
     return rows.to(device)
+
+
+def _blocks(
+    seq_len: int, start: int, spec: Spec, layout: Layout, dtype: torch.dtype, device: torch.device
+) -> Tensor:
+    blocks = BLOCK * torch.arange(-(-seq_len // BLOCK), device=device)
+    cos, sin = (part.unsqueeze(1) for part in _turn(start + blocks, spec))
+    c, s = _turn(torch.arange(BLOCK, device=device), spec)
+    rows = _join(cos * c - sin * s, sin * c + cos * s, layout, dtype)
+    return rows.flatten(0, 1)[:seq_len]
 
 
 def _rotate(x: Tensor, cos: Tensor, sin: Tensor, layout: Layout) -> Tensor:
@@ -691,7 +697,7 @@ def _check_floats(name: str, x: Tensor, *, axes: int) -> None:
     if x.layout != torch.strided or x.is_nested:
         kind = "nested" if x.is_nested else x.layout
         raise TypeError(f"{name} must be a dense tensor, got layout {kind}")
-    check.axes(name, x.shape, at_least=axes)
+    check.axes(name, tuple(x.shape), at_least=axes)
 
 
 def _check_same_device(name: str, values: Tensor, x: Tensor) -> None:
