@@ -36,6 +36,7 @@ Frequencies = Tensor | ArrayLike | None
 HALF_DTYPES = (torch.float16, torch.bfloat16)
 FLOAT_DTYPES = (*HALF_DTYPES, torch.float32, torch.float64)
 WITHOUT_FLOAT64 = ("mps",)
+PART = 2**18  # entries turned at a time on a CPU, so that what is temporary stays in the cache
 CHUNK = 2**22  # pairs computed at a time on a device, so that what is temporary stays small
 CHUNK_ON_CPU = 2**14  # and on a CPU, so that it stays in the cache
 
@@ -175,7 +176,7 @@ def rotate(
     _check_options(layout, x.dtype)
     offset = _as_positions_of_rows("offset", offset, x)
     sin, cos = _encode(offset, spec, "split", _working(x)).chunk(2, dim=-1)
-    return _rotate(x, *_arrange(cos, -sin, layout), layout)
+    return _rotate(x, _arrange(cos, -sin, layout), layout)
 
 
 def similarity(
@@ -250,24 +251,21 @@ class _Holding(nn.Module):
         what is held doubles; rows further off are made for themselves. A compiled graph reads what
         it finds; an exported one, which must hold at any length, makes its rows, and so does a
         tensor without values."""
-        start, seq_len, compiling = offset, x.shape[-2], torch.compiler.is_compiling()
-        if type(start) is not int:
-            start = check.integer("offset", start)
+        seq_len, compiling = x.shape[-2], torch.compiler.is_compiling()
+        start = offset if type(offset) is int else check.integer("offset", offset)
         held = self._held.get((x.device, dtype))
-        length = self.max_len if held is None else held.shape[-2]
-        alone = (compiling and _is_exporting()) or type(x) not in (Tensor, nn.Parameter)
-        if alone or not 0 <= start <= length or (compiling and start + seq_len > length):
+        length, end = self.max_len if held is None else len(held), start + seq_len
+        alone = type(x) is not Tensor if not compiling else _is_exporting() or held is None
+        if alone or not 0 <= start <= length or (compiling and end > length):
             return self._make(seq_len, start, dtype, x.device)
-        if held is None or start + seq_len > length:
-            if compiling:
-                return self._make(seq_len, start, dtype, x.device)
+        if held is None or end > length:
             if held is not None:
                 length *= 2
                 self._outgrown += [held] if x.is_cuda else []
             with torch.inference_mode(False):  # or no derivative could be taken through it later
-                held = self._make(max(start + seq_len, length), 0, dtype, x.device)
+                held = self._make(max(end, length), 0, dtype, x.device)
             self._held[x.device, dtype] = held
-        return held.narrow(-2, start, seq_len)
+        return held.narrow(0, start, seq_len)
 
     def extra_repr(self) -> str:
         width, base, spacing, given = self.spec
@@ -412,15 +410,19 @@ class RotaryPositionalEncoding(_Holding):
         if tables is not None:
             if positions is not None or offset != 0:
                 raise ValueError("positions and offset must be left out where tables are given")
-            cos, sin = tables
+            factors: tuple[Tensor, ...] = tables
         elif positions is None:
-            cos, sin = self._rows_for(x, offset, _working(x)).unbind()
+            rows, pairs_up = self._rows_for(x, offset, _working(x)), self.layout == "interleaved"
+            if pairs_up and not torch.compiler.is_compiling():
+                factors = (torch.view_as_complex(rows),)
+            else:
+                factors = rows.unbind(-1 if pairs_up else -2)
         else:
-            cos, sin = self.tables(_as_row_positions(positions, offset, x), dtype=_working(x))
+            factors = self.tables(_as_row_positions(positions, offset, x), dtype=_working(x))
         width = self.spec.d_model
         if width == self.head_dim:
-            return _rotate(x, cos, sin, self.layout)
-        return torch.cat((_rotate(x[..., :width], cos, sin, self.layout), x[..., width:]), dim=-1)
+            return _rotate(x, factors, self.layout)
+        return torch.cat((_rotate(x[..., :width], factors, self.layout), x[..., width:]), dim=-1)
 
     def tables(
         self, positions: Tensor, *, dtype: torch.dtype = torch.float32
@@ -438,7 +440,8 @@ class RotaryPositionalEncoding(_Holding):
 
     def _make(self, seq_len: int, start: int, dtype: torch.dtype, device: torch.device) -> Tensor:
         sin, cos = _rows(seq_len, start, self.spec, "split", dtype, device).chunk(2, dim=-1)
-        return torch.stack(_arrange(cos, sin, self.layout))
+        tables = _arrange(cos, sin, self.layout)
+        return torch.stack(tables, dim=-1 if self.layout == "interleaved" else -2)
 
     def extra_repr(self) -> str:
         return f"{self.head_dim}, rotary_dim={super().extra_repr()}"
@@ -576,22 +579,35 @@ def _blocks(
     return rows.flatten(0, 1)[:seq_len]
 
 
-def _rotate(x: Tensor, cos: Tensor, sin: Tensor, layout: Layout) -> Tensor:
+def _rotate(x: Tensor, factors: tuple[Tensor, ...], layout: Layout) -> Tensor:
     """Each pair a + ib times cos + i sin: as complex numbers in one pass over memory, or each entry
-    with its partner in three."""
+    with its partner in three. ``factors`` are (cos, sin) of `_arrange`, or cos + i sin. On a CPU
+    what takes several passes is done in parts."""
+    compiling, pairs_up = torch.compiler.is_compiling(), layout == "interleaved"
+    if not compiling and x.numel() > PART and x.device.type == "cpu":
+        seq_len, one_pass = x.shape[-2], pairs_up and x.dtype not in HALF_DTYPES
+        rows = max(1, PART * seq_len // x.numel())
+        if rows < seq_len and not one_pass:
+            shapes = [(*factor.shape[:-2], seq_len, factor.shape[-1]) for factor in factors]
+            wide = [factor.broadcast_to(s) for factor, s in zip(factors, shapes, strict=True)]
+            parts = zip(x.split(rows, -2), *(factor.split(rows, -2) for factor in wide), strict=True)
+            return torch.cat([_rotate(part, tuple(fs), layout) for part, *fs in parts], dim=-2)
     working = x.to(_working(x))
-    if layout == "split":
+    if not pairs_up:
+        cos, sin = factors
         partners = working.roll(x.shape[-1] // 2, -1)
         return torch.addcmul(working * cos, partners, sin).to(x.dtype)
-    if torch.compiler.is_compiling():  # which does not fuse complex numbers
+    if compiling:  # which does not fuse complex numbers
+        cos, sin = factors
         a, b = working[..., 0::2], working[..., 1::2]
         return _join(b * cos + a * sin, a * cos - b * sin, layout, x.dtype)
-    pairs = working.unflatten(-1, (x.shape[-1] // 2, 2))
+    pairs = working.unflatten(-1, (-1, 2))
     try:
         pairs = torch.view_as_complex(pairs)
     except RuntimeError:  # a complex number cannot start between two real ones
         pairs = torch.view_as_complex(pairs.clone(memory_format=torch.contiguous_format))
-    return torch.view_as_real(pairs * torch.complex(cos, sin)).flatten(-2).to(x.dtype)
+    turned = pairs * (factors[0] if len(factors) == 1 else torch.complex(*factors))
+    return torch.view_as_real(turned).flatten(-2).to(x.dtype)
 
 
 def _arrange(cos: Tensor, sin: Tensor, layout: Layout) -> tuple[Tensor, Tensor]:
@@ -697,7 +713,8 @@ def _check_floats(name: str, x: Tensor, *, axes: int) -> None:
     if x.layout != torch.strided or x.is_nested:
         kind = "nested" if x.is_nested else x.layout
         raise TypeError(f"{name} must be a dense tensor, got layout {kind}")
-    check.axes(name, tuple(x.shape), at_least=axes)
+    if x.ndim < axes:
+        check.axes(name, tuple(x.shape), at_least=axes)
 
 
 def _check_same_device(name: str, values: Tensor, x: Tensor) -> None:
