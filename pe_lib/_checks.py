@@ -46,7 +46,7 @@ def spec(
         given = tuple([real("frequencies", value) for value in listed])
     except (TypeError, ValueError, RuntimeError):  # RuntimeError: a tensor without values
         raise TypeError(f"{allowed}, got {frequencies!r}") from None
-    if len(given) != width // 2 or any([abs(value) > 2**20 for value in given]):
+    if len(given) != width // 2 or any(abs(value) > 2**20 for value in given):
         raise ValueError(f"{allowed}, got {len(given)}: {given}")
     return Spec(width, number, spacing, given)
 

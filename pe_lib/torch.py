@@ -590,7 +590,9 @@ def _rotate(x: Tensor, factors: tuple[Tensor, ...], layout: Layout) -> Tensor:
         if rows < seq_len and not one_pass:
             shapes = [(*factor.shape[:-2], seq_len, factor.shape[-1]) for factor in factors]
             wide = [factor.broadcast_to(s) for factor, s in zip(factors, shapes, strict=True)]
-            parts = zip(x.split(rows, -2), *(factor.split(rows, -2) for factor in wide), strict=True)
+            parts = zip(
+                x.split(rows, -2), *(factor.split(rows, -2) for factor in wide), strict=True
+            )
             return torch.cat([_rotate(part, tuple(fs), layout) for part, *fs in parts], dim=-2)
     working = x.to(_working(x))
     if not pairs_up:

@@ -19,6 +19,7 @@ from oracle import (
 )
 
 import pe_lib.torch as pet
+from pe_lib._checks import spec as check_spec
 
 BOUND, LIMIT = 2.0**-50, 2**53
 Clocks = dict[str, Any]
@@ -243,7 +244,7 @@ def test_the_device_s_table_is_the_host_s(layout: Any) -> None:
     """What a GPU runs, run here: the same blocks and products."""
     for dtype in (torch.bfloat16, torch.float32, torch.float64):
         for seq_len in (0, 1, 64, 4097):
-            spec = pet.check.spec(64, 10_000.0, "paper")
+            spec = check_spec(64, 10_000.0, "paper")
             options: Any = {"start": LIMIT - 9000, "layout": layout, "dtype": dtype}
             host = pet.sinusoidal_table(seq_len, 64, **options)
             ours = pet._blocks(seq_len, LIMIT - 9000, spec, layout, dtype, torch.device("cpu"))

@@ -176,13 +176,13 @@ def test_partial_rotary_is_the_peers() -> None:
     assert cos.shape[-1] == HEAD_DIM // 4
     theirs = gpt_neox.apply_rotary_pos_emb(x, x, cos, sin)[0]
     for layout in ("split", "interleaved"):
-        rotary = RotaryPositionalEncoding(HEAD_DIM, rotary_dim=HEAD_DIM // 4, layout=layout)  # type: ignore[arg-type]
+        rotary = RotaryPositionalEncoding(HEAD_DIM, rotary_dim=HEAD_DIM // 4, layout=layout)
         assert torch.equal(rotary(x)[..., HEAD_DIM // 4 :], x[..., HEAD_DIM // 4 :])
         close = (rotary(x) - theirs).abs().max() < FLOAT32_ANGLE
         assert close == (layout == "split")
 
 
-class Reader(PreTrainedModel):
+class Reader(PreTrainedModel):  # type: ignore[misc]
     """A model of the transformers library that holds our modules."""
 
     config_class = LlamaConfig

@@ -38,8 +38,8 @@ def test_forward_adds_the_table() -> None:
         {"spacing": "tensor2tensor", "base": 500.0},
         {"frequencies": (1.0, 0.5, 0.25, 0.125, 0.1, 0.01, 0.001, 0.0)},
     ):
-        module = SinusoidalPositionalEncoding(16, 32, **options)  # type: ignore[arg-type]
-        table = sinusoidal_table(200, 16, start=-2, **options)  # type: ignore[arg-type]
+        module = SinusoidalPositionalEncoding(16, 32, **options)
+        table = sinusoidal_table(200, 16, start=-2, **options)
         for offset in (0, 30, 60, 61, 0, -2, 150):  # within what is held, past it, and far off
             assert torch.equal(module(x, offset=offset), x + table[offset + 2 : offset + 9])
         assert torch.equal(module(x[0]), x[0] + table[2:9])
@@ -207,9 +207,13 @@ def test_positions_that_numpy_cannot_view_are_encoded() -> None:
 
 def test_repr_shows_the_settings() -> None:
     module = SinusoidalPositionalEncoding(8, max_len=4, layout="split", scale_input=True)
-    assert repr(module).replace("\n", "").startswith(
-        "SinusoidalPositionalEncoding(  8, max_len=4, base=10000, spacing='paper', layout='split', "
-        "scale_input=True"
+    assert (
+        repr(module)
+        .replace("\n", "")
+        .startswith(
+            "SinusoidalPositionalEncoding(  8, max_len=4, base=10000, spacing='paper', layout='split', "
+            "scale_input=True"
+        )
     )
     rotary = RotaryPositionalEncoding(8, rotary_dim=4, frequencies=[0.5, 0.25])
     assert repr(rotary) == (
@@ -322,7 +326,7 @@ def test_threads_share_a_table_without_changing_a_bit(seq_len: int) -> None:
 
 
 def test_import_is_light() -> None:
-    """torch alone loads what it needs; we add our own modules and little of the standard library."""
+    """Beside torch: our own modules, and little of the standard library."""
     code = (
         "import sys, torch; before = set(sys.modules); import pe_lib.torch; "
         "print(*(set(sys.modules) - before))"
