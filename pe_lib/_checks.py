@@ -12,6 +12,7 @@ from typing import Any, Literal, NamedTuple, SupportsFloat, SupportsIndex, get_a
 
 Layout = Literal["interleaved", "split"]
 Spacing = Literal["paper", "tensor2tensor"]
+LAYOUTS, SPACINGS = get_args(Layout), get_args(Spacing)
 Shape = tuple[int, ...]
 
 
@@ -32,7 +33,7 @@ def spec(
     name: str = "d_model",
 ) -> Spec:
     """The arguments that every function takes; ``name`` is what the caller calls the width."""
-    choice("spacing", spacing, Spacing)
+    choice("spacing", spacing, SPACINGS)
     width, number = even(name, d_model), real("base", base)
     if number < 1:
         raise ValueError(f"base must be a finite number of at least 1, got {number!r}")
@@ -110,11 +111,10 @@ def _is_one_number(value: object) -> bool:
     return getattr(value, "ndim", 0) == 0 and any(kind in str(dtype) for kind in ("int", "float"))
 
 
-def choice(name: str, value: str, allowed: Any) -> None:
-    """One of the words of a Literal."""
-    if value not in get_args(allowed):
-        listed = ", ".join(map(repr, get_args(allowed)))
-        raise ValueError(f"{name} must be one of {listed}, got {value!r}")
+def choice(name: str, value: str, allowed: tuple[str, ...]) -> None:
+    """One of some words."""
+    if value not in allowed:
+        raise ValueError(f"{name} must be one of {', '.join(map(repr, allowed))}, got {value!r}")
 
 
 def axes(name: str, shape: Shape, *, at_least: int) -> None:
@@ -148,6 +148,6 @@ def terms(x: Shape, y: Shape, e: Shape, f: Shape, w_q: Shape, w_k: Shape) -> Non
 
 def broadcast(name: str, shape: Shape, target: Shape, target_name: str) -> None:
     """``shape`` must broadcast to ``target`` without enlarging it."""
-    pairs = zip(reversed(shape), reversed(target), strict=False)
-    if len(shape) > len(target) or any(a != 1 and a != b for a, b in pairs):
+    last = target[len(target) - len(shape) :] if len(shape) <= len(target) else shape[:0]
+    if len(last) < len(shape) or any(a != 1 and a != b for a, b in zip(shape, last, strict=True)):
         raise ValueError(f"{name} must broadcast to {target_name} = {target}, got shape {shape}")

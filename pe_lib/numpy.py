@@ -173,7 +173,7 @@ def sinusoidal_table(
     """
     seq_len = check.integer("seq_len", seq_len, at_least=0)
     start, spec = check.start(start, seq_len), check.spec(d_model, base, spacing, frequencies)
-    check.choice("layout", layout, Layout)
+    check.choice("layout", layout, check.LAYOUTS)
     workers = check.integer("workers", workers, at_least=1)
     return _table(seq_len, start, spec, layout, _as_float_dtype(dtype), workers)
 
@@ -201,7 +201,7 @@ def sinusoidal_encoding(
     """
     spec = check.spec(d_model, base, spacing, frequencies)
     positions, dtype = _as_positions("positions", positions), _as_float_dtype(dtype)
-    check.choice("layout", layout, Layout)
+    check.choice("layout", layout, check.LAYOUTS)
     if (dense := _dense_range(positions)) is not None:
         first, seq_len = dense
         return _table(seq_len, first, spec, layout, dtype).take(positions - first, axis=0)
@@ -238,7 +238,7 @@ def rotation_matrix(
     """
     offset = float(_as_positions("offset", check.real("offset", offset)))
     spec = check.spec(d_model, base, spacing, frequencies)
-    check.choice("layout", layout, Layout)
+    check.choice("layout", layout, check.LAYOUTS)
     turned = _turn(np.array(offset), spec)
     matrix = np.zeros((spec.d_model, spec.d_model), _as_float_dtype(dtype))
     s, c = _halves(np.arange(spec.d_model), layout)  # the columns in which each pair stands
@@ -276,7 +276,7 @@ def rotate(
     """
     x = _as_floats("x", x, axes=1)
     spec = check.spec(x.shape[-1], base, spacing, frequencies, "the last axis of x")
-    check.choice("layout", layout, Layout)
+    check.choice("layout", layout, check.LAYOUTS)
     offset = _as_positions("offset", offset)
     check.broadcast("offset", offset.shape, x.shape[:-1], "x.shape[:-1]")
 

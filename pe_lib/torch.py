@@ -36,6 +36,7 @@ Frequencies = Tensor | ArrayLike | None
 HALF_DTYPES = (torch.float16, torch.bfloat16)
 FLOAT_DTYPES = (*HALF_DTYPES, torch.float32, torch.float64)
 WITHOUT_FLOAT64 = ("mps",)
+_is_exporting = getattr(torch.compiler, "is_exporting", lambda: True)  # unknown before torch 2.7
 PART = 2**18  # entries turned at a time on a CPU, so that what is temporary stays in the cache
 CHUNK = 2**22  # pairs computed at a time on a device, so that what is temporary stays small
 CHUNK_ON_CPU = 2**14  # and on a CPU, so that it stays in the cache
@@ -234,7 +235,7 @@ class _Holding(nn.Module):
 
     def __init__(self, max_len: SupportsIndex, spec: Spec, layout: Layout) -> None:
         super().__init__()
-        check.choice("layout", layout, Layout)
+        check.choice("layout", layout, check.LAYOUTS)
         self.spec, self.layout = spec, layout
         self.max_len = check.integer("max_len", max_len, at_least=0)
         self._held: dict[tuple[torch.device, torch.dtype], Tensor] = {}
@@ -281,8 +282,8 @@ class SinusoidalPositionalEncoding(_Holding):
     past them double what is held. A graph of `torch.compile` reads what is held by then, or else
     computes its rows.
 
-    ``dropout``, from 0 to 1, is the rate after the sum; ``scale_input`` multiplies the embeddings by
-    √d_model first, as the paper does; the others are as for `sinusoidal_table`.
+    ``dropout``, from 0 to 1, is the rate after the sum; ``scale_input`` multiplies the embeddings
+    by √d_model first, as the paper does; the others are as for `sinusoidal_table`.
 
     Examples
     --------
@@ -474,18 +475,21 @@ def _device_constants(spec: Spec, device: torch.device) -> Constants:
         return next(moved), high.to(device), *moved  # type: ignore[return-value]
 
 
-@torch.library.custom_op("pe_lib::constants", mutates_args=())
+CONSTANTS = "(SymInt d_model, float base, str spacing, float[]? given, Device device)"
+
+
+@torch.library.custom_op(
+    "pe_lib::constants", mutates_args=(), schema=f"{CONSTANTS} -> (Tensor, Tensor, Tensor, Tensor)"
+)
 def _copied_constants(
-    d_model: int, base: float, spacing: str, given: list[float] | None, device: torch.device
-) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    spec = Spec(d_model, base, spacing, None if given is None else tuple(given))  # type: ignore[arg-type]
+    d_model: int, base: float, spacing: Spacing, given: list[float] | None, device: torch.device
+) -> Constants:
+    spec = Spec(d_model, base, spacing, None if given is None else tuple(given))
     return tuple(part.clone() for part in _device_constants(spec, device))  # type: ignore[return-value]
 
 
 @_copied_constants.register_fake
-def _(
-    d_model: int, base: float, spacing: str, given: list[float] | None, device: torch.device
-) -> Constants:
+def _(d_model: int, base: float, spacing: str, given: object, device: torch.device) -> Constants:
     omega = torch.empty(d_model // 2, dtype=_real(device), device=device)
     high, marks = omega.to(torch.int64), omega.new_empty(4, _exact.MARKS)
     return omega, high, torch.empty_like(omega), marks
@@ -625,21 +629,12 @@ def _join(cos: Tensor, sin: Tensor, layout: Layout, dtype: torch.dtype) -> Tenso
 
 
 def _round(x: Tensor, dtype: torch.dtype) -> Tensor:
-    """float64 to ``dtype`` in one rounding.
-
-    torch converts float64 to a half type through float32 and so rounds twice. Rounding to float32
-    *to odd* instead, where the last bit kept says whether anything was lost, makes the second
-    rounding the right one: Boldo and Melquiond (2008), "Emulation of FMA and correctly rounded
-    sums: proved algorithms using rounding to odd". (Below 2⁻¹²⁶ float32 has fewer bits, and a
-    bfloat16 may still be off by one in its last.)
-    """
-    if dtype not in HALF_DTYPES or x.dtype != torch.float64:
-        return x.to(dtype)
-    lost = 2**29 - 1  # the bits that float64 has and float32 has not
-    bits = x.detach().view(torch.int64)
-    odd = ((bits | ((bits & lost) + lost)) & ~lost).view(torch.float64).to(torch.float32)
-    single = x.to(torch.float32)  # the derivative of a rounding is 1; the sum below is exact
-    return (single + (odd - single.detach())).to(dtype)
+    """float64 to ``dtype`` in one rounding, where torch takes two, by way of float32: the half
+    type's digits are split off first (Veltkamp, 1968). Below 2⁻¹⁴ a float16 has fewer."""
+    if dtype in HALF_DTYPES and x.dtype == torch.float64:
+        shifted = x * (2.0 ** (45 if dtype == torch.bfloat16 else 42) + 1)
+        x = shifted - (shifted - x)
+    return x.to(dtype)
 
 
 def _working(x: Tensor) -> torch.dtype:
@@ -649,12 +644,6 @@ def _working(x: Tensor) -> torch.dtype:
 def _resolved(device: Device) -> torch.device:
     """The device that is meant, with its index: "cuda" may be "cuda:0", None the default device."""
     return torch.empty(0, device=device).device
-
-
-def _is_exporting() -> bool:
-    if hasattr(torch.compiler, "is_exporting"):  # from torch 2.7 on
-        return torch.compiler.is_exporting()
-    return not torch.compiler.is_dynamo_compiling()
 
 
 def _as_positions(name: str, values: Tensor | ArrayLike, device: Device) -> Tensor:
@@ -702,7 +691,7 @@ def _as_positions_of_rows(name: str, values: Tensor | ArrayLike, x: Tensor) -> T
 
 
 def _check_options(layout: Layout, dtype: torch.dtype) -> None:
-    check.choice("layout", layout, Layout)
+    check.choice("layout", layout, check.LAYOUTS)
     if dtype not in FLOAT_DTYPES:
         raise TypeError(f"dtype must be float16, bfloat16, float32 or float64, got {dtype!r}")
 

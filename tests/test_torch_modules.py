@@ -211,8 +211,8 @@ def test_repr_shows_the_settings() -> None:
         repr(module)
         .replace("\n", "")
         .startswith(
-            "SinusoidalPositionalEncoding(  8, max_len=4, base=10000, spacing='paper', layout='split', "
-            "scale_input=True"
+            "SinusoidalPositionalEncoding(  8, max_len=4, base=10000, spacing='paper', "
+            "layout='split', scale_input=True"
         )
     )
     rotary = RotaryPositionalEncoding(8, rotary_dim=4, frequencies=[0.5, 0.25])
