@@ -1,8 +1,5 @@
-"""Checks of arguments, shared by both implementations.
-
-Every check returns the value in its plain form, or raises an error that names the argument, the
-value it got and what is allowed.
-"""
+"""Checks of arguments, shared by both implementations. Each returns the value in its plain form, or
+raises an error that names the argument, the value it got and what is allowed."""
 
 import math
 import numbers
@@ -26,12 +23,9 @@ class Spec(NamedTuple):
 
 
 def spec(
-    d_model: SupportsIndex,
-    base: SupportsFloat,
-    spacing: Spacing,
-    frequencies: Any = None,
+    d_model: SupportsIndex, base: SupportsFloat, spacing: Spacing, frequencies: Any = None,
     name: str = "d_model",
-) -> Spec:
+) -> Spec:  # fmt: skip
     """The arguments that every function takes; ``name`` is what the caller calls the width."""
     choice("spacing", spacing, SPACINGS)
     width, number = even(name, d_model), real("base", base)
@@ -68,7 +62,6 @@ def integer(name: str, value: SupportsIndex, *, at_least: int | None = None) -> 
 
 
 def start(value: SupportsIndex, seq_len: int) -> int:
-    """A first position; like the last one, it must fit 64 bits."""
     first, end = integer("start", value), max(seq_len, 1)
     if not -(2**63) <= first <= 2**63 - end:
         raise ValueError(f"start must be an integer from -2**63 to 2**63 - {end}, got {first}")
@@ -76,7 +69,6 @@ def start(value: SupportsIndex, seq_len: int) -> int:
 
 
 def even(name: str, value: SupportsIndex) -> int:
-    """A positive even integer: half of the entries are sines, half are cosines."""
     width = integer(name, value)
     if width <= 0 or width % 2:
         raise ValueError(f"{name} must be a positive even integer, got {width}")
@@ -112,20 +104,17 @@ def _is_one_number(value: object) -> bool:
 
 
 def choice(name: str, value: str, allowed: tuple[str, ...]) -> None:
-    """One of some words."""
     if value not in allowed:
         raise ValueError(f"{name} must be one of {', '.join(map(repr, allowed))}, got {value!r}")
 
 
 def axes(name: str, shape: Shape, *, at_least: int) -> None:
-    """Enough axes for rows of ``d_model`` entries."""
     if len(shape) < at_least:
         needed = "(…, d_model)" if at_least == 1 else "(…, rows, d_model)"
         raise ValueError(f"{name} must be of shape {needed}, got {shape}")
 
 
 def row_width(name: str, width: int, d_model: int, called: str = "d_model") -> None:
-    """The last axis of an array that holds rows of ``d_model`` entries."""
     if width != d_model:
         raise ValueError(f"the last axis of {name} must be {called} = {d_model}, got {width}")
 

@@ -1,13 +1,9 @@
-"""The constants below both implementations, exact to more digits than a float64 has.
-
-Frequencies are computed in decimal arithmetic and marks on the circle in integers, so nothing is
-assumed about the platform's own pow, sine and cosine. Only such constants are cached, never an
-encoding.
-"""
+"""The constants below both implementations, exact to more digits than a float64 has: frequencies
+by decimal arithmetic, marks on the circle by integers, so nothing is assumed about the platform's
+own pow, sine and cosine. Only such constants are cached, never an encoding."""
 
 from decimal import MAX_EMAX, MIN_EMIN, Context, Decimal, localcontext
 from functools import lru_cache
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,48 +16,24 @@ TWO_PI = Decimal("6.2831853071795864769252867665590057683943387987502116419499")
 FRACTION = 2**160  # of the integers that the marks are computed in
 
 
-class Phase(NamedTuple):
-    """The frequencies of a `Spec`.
-
-    ``omega`` is the float64 nearest to each ω, in radians per position. ``high`` and ``low`` are
-    the same in turns per position, f = ω/2π without its whole turns, as a fixed-point number of 128
-    bits: ``high`` counts 2⁻⁶⁴ of a turn, ``low`` counts 2⁻¹²⁸, both int64 of shape (pairs,).
-    """
-
-    omega: NDArray[np.float64]
-    high: NDArray[np.int64]
-    low: NDArray[np.int64]
-
-
-class Marks(NamedTuple):
-    """cos 2πk/1024 − i sin 2πk/1024 for k = 0 … 1023, complex128 of shape (1024,).
-
-    Each part of ``nearest`` is the float64 nearest to it, each of ``missing`` what that lacks.
-    """
-
-    nearest: NDArray[np.complex128]
-    missing: NDArray[np.complex128]
-
-
 @lru_cache(maxsize=16)
-def phase(spec: Spec) -> Phase:
-    """The frequencies as `Phase` describes them."""
+def phase(spec: Spec) -> tuple[NDArray[np.float64], NDArray[np.int64], NDArray[np.int64]]:
+    """ω, the float64 nearest to each, in radians per position; and ω/2π without its whole turns, as
+    a fixed-point number of 128 bits: ``high`` counts 2⁻⁶⁴ of a turn, ``low`` counts 2⁻¹²⁸."""
     omega = _decimal_frequencies(spec)
     with localcontext(FIFTY_DIGITS):
         unit = 2**128 / TWO_PI
         words = [int((w * unit).to_integral_value()) for w in omega]
     low = [_signed(n) for n in words]
     high = [_signed((n - rest) >> 64) for n, rest in zip(words, low, strict=True)]
-    return Phase(np.array([float(w) for w in omega]), np.array(high), np.array(low))
+    return np.array([float(w) for w in omega]), np.array(high), np.array(low)
 
 
 @lru_cache(maxsize=1)
-def marks() -> Marks:
-    """The points of the circle that `Marks` describes.
-
-    The first step comes from the exponential series, each mark of the first quarter from the one
-    before it by the rotation theorem, and the other quarters by symmetry.
-    """
+def marks() -> tuple[NDArray[np.complex128], NDArray[np.complex128]]:
+    """cos 2πk/1024 − i sin 2πk/1024 for k = 0 … 1023: the nearest float64 of each part, and what
+    that lacks. The first step comes from the exponential series, each mark of the first quarter
+    from the one before it by the rotation theorem, and the other quarters by symmetry."""
     parts = np.empty((2, MARKS // 4), np.complex128)  # nearest, missing
     with localcontext(FIFTY_DIGITS):
         angle = int(TWO_PI * FRACTION / MARKS)
@@ -73,15 +45,13 @@ def marks() -> Marks:
     for k in range(parts.shape[1]):
         (c, lost_c), (s, lost_s) = _in_two(cos), _in_two(sin)
         parts[:, k] = complex(c, -s), complex(lost_c, -lost_s)
-        cos, sin = (
-            (cos * step_cos - sin * step_sin) // FRACTION,
-            (sin * step_cos + cos * step_sin) // FRACTION,
-        )
-    return Marks(*np.concatenate([parts, -1j * parts, -parts, 1j * parts], axis=1))
+        turned = cos * step_cos - sin * step_sin, sin * step_cos + cos * step_sin
+        cos, sin = (part // FRACTION for part in turned)
+    nearest, missing = np.concatenate([parts, -1j * parts, -parts, 1j * parts], axis=1)
+    return nearest, missing
 
 
-def _signed(word: int) -> int:
-    """The lowest 64 bits as an int64 holds them."""
+def _signed(word: int) -> int:  # its lowest 64 bits, as an int64 holds them
     return (word + 2**63) % 2**64 - 2**63
 
 

@@ -2,11 +2,8 @@
 
 Conventions, the same throughout the book: positions count from 0; pair i = 0 … d_model/2 − 1 turns
 at the angular frequency ω_i, in radians per position; the encoding of a position is a **row**, so a
-shift multiplies from the right,
-
-    PE(x + Δx) = PE(x) · T(Δx).
-
-The source of the encoding is Vaswani et al. (2017), "Attention Is All You Need", section 3.5.
+shift multiplies from the right: PE(x + Δx) = PE(x) · T(Δx). The source is section 3.5 of
+Vaswani et al. (2017), "Attention Is All You Need".
 
 The angle is an integer
 -----------------------
@@ -32,8 +29,7 @@ Accuracy
 Let u = 2⁻⁵³. For d_model up to 16384 and **every integer position of magnitude up to 2⁵³**, every
 entry is within 2⁻⁵⁰ = 8u of the exact real number before the one rounding to the dtype you ask for.
 So a float64 entry is within 2⁻⁵⁰, a float32 entry within ½ ulp + 2⁻⁵⁰: half an ulp to nine digits
-for entries above ½, and an absolute promise near the zeros of sine and cosine, where relative
-accuracy costs more than it is worth.
+for entries above ½, and an absolute promise near the zeros of sine and cosine.
 
 *Proof.*
 
@@ -56,11 +52,8 @@ most ½, turns by the platform's sine and cosine, which are trusted to an ulp, a
 functions and the product add at most πu + √2·u + √5·u to 0.78u. From 2⁵³ to 2⁶³, where positions
 end, x·low has more digits than a float64, and the error may grow by abs(x)·2⁻¹¹³.
 
-Bad input
----------
-A ``TypeError`` or ``ValueError`` names the argument, the value it got and what is allowed: an odd
-``d_model``, a ``base`` below 1, a position that is not finite, an integer ``x``, shapes that do not
-fit. Nothing is written into what you pass, and nothing returned is a view of a cache.
+A ``TypeError`` or ``ValueError`` names the argument, the value it got and what is allowed. Nothing
+is written into what you pass, and nothing returned is a view of a cache.
 """
 
 from collections import deque
@@ -91,15 +84,7 @@ CHUNK = 2**12  # pairs computed at a time, so that what is temporary stays in th
 
 
 class AttentionTerms(NamedTuple):
-    """The four parts of an attention score, arrays or tensors of shape (…, n, m).
-
-    Examples
-    --------
-    >>> one = np.ones((1, 2))
-    >>> terms = attention_terms(one, 3 * one, one, one, np.eye(2), np.eye(2))
-    >>> terms.content_content, terms.position_position
-    (array([[6.]]), array([[2.]]))
-    """
+    """The four parts of an attention score, arrays or tensors of shape (…, n, m)."""
 
     content_content: Any
     content_position: Any
@@ -115,58 +100,33 @@ def frequencies(
     ``spacing="paper"`` gives ω_i = base^(−2i/d_model), whose last value stays short of 1/base.
     ``spacing="tensor2tensor"`` gives ω_i = base^(−i/(d_model/2 − 1)), whose last value is 1/base;
     so do the authors' own code and the libraries that descend from it. At d_model = 2 both are [1].
-    ``d_model`` is a positive even integer, ``base`` the 10000 of the paper, a finite number of at
-    least 1. Each value is the float64 nearest to the exact one.
+    ``d_model`` is positive and even, ``base``, the 10000 of the paper, at least 1. Each is the
+    float64 nearest to the exact value.
 
-    Examples
-    --------
     >>> frequencies(4, base=100)
     array([1. , 0.1])
-    >>> frequencies(4, base=100, spacing="tensor2tensor")
-    array([1.  , 0.01])
     """
-    return _exact.phase(check.spec(d_model, base, spacing)).omega.copy()
+    return _exact.phase(check.spec(d_model, base, spacing))[0].copy()
 
 
 def sinusoidal_table(
-    seq_len: SupportsIndex,
-    d_model: SupportsIndex,
-    *,
-    start: SupportsIndex = 0,
-    base: SupportsFloat = 10_000.0,
-    spacing: Spacing = "paper",
-    frequencies: ArrayLike | None = None,
-    layout: Layout = "interleaved",
-    dtype: DTypeLike = np.float32,
-    workers: SupportsIndex = 1,
-) -> FloatArray:
+    seq_len: SupportsIndex, d_model: SupportsIndex, *, start: SupportsIndex = 0,
+    base: SupportsFloat = 10_000.0, spacing: Spacing = "paper",
+    frequencies: ArrayLike | None = None, layout: Layout = "interleaved",
+    dtype: DTypeLike = np.float32, workers: SupportsIndex = 1,
+) -> FloatArray:  # fmt: skip
     """Encodings of the contiguous positions start … start + seq_len − 1, one a row.
 
-    Parameters
-    ----------
-    seq_len, start
-        Number of positions, and the first; both ends must fit 64 bits.
-    d_model, base, spacing
-        As for `frequencies`.
-    frequencies
-        In place of those that base and spacing give: d_model/2 numbers of magnitude up to 2²⁰.
-    layout
-        ``"interleaved"`` for [sin ω_0x, cos ω_0x, sin ω_1x, …], ``"split"`` for all the sines
-        followed by all the cosines.
-    dtype
-        float16, float32 or float64, each rounded once.
-    workers
-        Threads that share a long table, at least 1. They change no bit of it.
+    ``d_model``, ``base`` and ``spacing`` are as for `frequencies`; ``frequencies=`` takes d_model/2
+    numbers of magnitude up to 2²⁰ in their place. ``layout`` is ``"interleaved"`` for [sin ω_0x,
+    cos ω_0x, sin ω_1x, …], or ``"split"`` for all the sines followed by all the cosines. ``dtype``
+    is float16, float32 or float64. ``start`` and the last position must fit 64 bits. ``workers``
+    are threads that share a long table; they change no bit of it.
 
-    Returns
-    -------
-    array of shape (seq_len, d_model)
-        New. For positions of magnitude up to 2⁵³ each entry is within 2⁻⁵⁰ of the exact value
-        before its rounding to ``dtype``: see "Accuracy" in this module. A longer table starts with
-        the shorter one, bit for bit.
+    The result is new, of shape (seq_len, d_model). For positions of magnitude up to 2⁵³ each entry
+    is within 2⁻⁵⁰ of the exact value before its one rounding to ``dtype``: see "Accuracy" in this
+    module. A longer table starts with the shorter one, bit for bit.
 
-    Examples
-    --------
     >>> sinusoidal_table(2, 4, base=100, dtype=np.float64).round(3)
     array([[0.   , 1.   , 0.   , 1.   ],
            [0.841, 0.54 , 0.1  , 0.995]])
@@ -179,23 +139,16 @@ def sinusoidal_table(
 
 
 def sinusoidal_encoding(
-    positions: ArrayLike,
-    d_model: SupportsIndex,
-    *,
-    base: SupportsFloat = 10_000.0,
-    spacing: Spacing = "paper",
-    frequencies: ArrayLike | None = None,
-    layout: Layout = "interleaved",
-    dtype: DTypeLike = np.float32,
-) -> FloatArray:
+    positions: ArrayLike, d_model: SupportsIndex, *, base: SupportsFloat = 10_000.0,
+    spacing: Spacing = "paper", frequencies: ArrayLike | None = None,
+    layout: Layout = "interleaved", dtype: DTypeLike = np.float32,
+) -> FloatArray:  # fmt: skip
     """Encodings of any positions: integers or floats, negative too, in any order and shape.
 
     The result, a new array of shape (…, d_model), has the axes of ``positions`` first. For integers
     and floats of magnitude up to 2⁵³ it is as accurate as a `sinusoidal_table`, whose other
     arguments it takes; beyond that, up to 2⁶³, within 2⁻⁵⁰ + abs(x)·2⁻¹¹³.
 
-    Examples
-    --------
     >>> sinusoidal_encoding([0, 0.5, -3], 512).shape
     (3, 512)
     """
@@ -214,24 +167,16 @@ def sinusoidal_encoding(
 
 @np.errstate(under="ignore")
 def rotation_matrix(
-    offset: SupportsFloat,
-    d_model: SupportsIndex,
-    *,
-    base: SupportsFloat = 10_000.0,
-    spacing: Spacing = "paper",
-    frequencies: ArrayLike | None = None,
-    layout: Layout = "interleaved",
-    dtype: DTypeLike = np.float64,
-) -> FloatArray:
+    offset: SupportsFloat, d_model: SupportsIndex, *, base: SupportsFloat = 10_000.0,
+    spacing: Spacing = "paper", frequencies: ArrayLike | None = None,
+    layout: Layout = "interleaved", dtype: DTypeLike = np.float64,
+) -> FloatArray:  # fmt: skip
     """The matrix T(Δx) with PE(x + Δx) = PE(x) · T(Δx) for every x, of shape (d_model, d_model).
 
     In the interleaved layout T is block-diagonal with the 2×2 blocks
     [[cos ω_iΔx, −sin ω_iΔx], [sin ω_iΔx, cos ω_iΔx]]. It is meant for teaching and for tests:
-    `rotate` applies it without forming it. ``offset`` is one finite real number; the other
-    arguments, and the accuracy, are those of `sinusoidal_table`.
+    `rotate` applies it without forming it. The accuracy is that of `sinusoidal_table`.
 
-    Examples
-    --------
     >>> rotation_matrix(1, 2).round(3)
     array([[ 0.54 , -0.841],
            [ 0.841,  0.54 ]])
@@ -249,27 +194,18 @@ def rotation_matrix(
 
 @np.errstate(under="ignore")
 def rotate(
-    x: ArrayLike,
-    offset: ArrayLike,
-    *,
-    base: SupportsFloat = 10_000.0,
-    spacing: Spacing = "paper",
-    frequencies: ArrayLike | None = None,
-    layout: Layout = "interleaved",
-) -> FloatArray:
+    x: ArrayLike, offset: ArrayLike, *, base: SupportsFloat = 10_000.0, spacing: Spacing = "paper",
+    frequencies: ArrayLike | None = None, layout: Layout = "interleaved",
+) -> FloatArray:  # fmt: skip
     """x · T(Δx), row by row, without forming T: O(d_model) operations a row.
 
     T turns a [sin, cos] pair clockwise. Rotary embedding with the sign of RoFormer and Llama, which
     turn the other way, is ``rotate(q, -positions)``.
 
-    ``x`` is of shape (…, d_model) and float16, float32 or float64, and so is the result, a new
-    array; ``offset`` is a number, or an array that broadcasts to ``x.shape[:-1]``; the others are
-    as for `sinusoidal_table`. For integer offsets of magnitude up to 2⁵³ the error of a pair is at
-    most 3·2⁻²⁴ times its length for float32, and 5·2⁻⁵³ times for float64: √5 for the product, the
-    rest for T. float16 is computed in float32.
+    ``x`` is of shape (…, d_model), like the result, new and of its dtype; ``offset`` broadcasts to
+    ``x.shape[:-1]``. For integer offsets up to 2⁵³ the error of a pair is at most 3·2⁻²⁴ times its
+    length for float32, 5·2⁻⁵³ times for float64; float16 is computed in float32.
 
-    Examples
-    --------
     >>> row = sinusoidal_encoding(3, 8, dtype=np.float64)
     >>> np.allclose(rotate(row, 4), sinusoidal_encoding(7, 8, dtype=np.float64))
     True
@@ -280,7 +216,10 @@ def rotate(
     offset = _as_positions("offset", offset)
     check.broadcast("offset", offset.shape, x.shape[:-1], "x.shape[:-1]")
 
-    turned = _turn_all(offset, spec, np.result_type(x, np.complex64))
+    pairs = spec.d_model // 2
+    turned = np.empty((*offset.shape, pairs), np.result_type(x, np.complex64))
+    for chunk, values in _turns(offset, spec):
+        turned.reshape(-1, pairs)[chunk] = values
     rotated = np.empty(x.shape, x.dtype)
     if _holds_pairs(x.dtype, layout):
         _multiply(_as_complex(x), turned, _as_complex(rotated))
@@ -292,21 +231,14 @@ def rotate(
 
 
 def similarity(
-    offset: ArrayLike,
-    d_model: SupportsIndex,
-    *,
-    base: SupportsFloat = 10_000.0,
-    spacing: Spacing = "paper",
-    frequencies: ArrayLike | None = None,
-) -> NDArray[np.float64]:
+    offset: ArrayLike, d_model: SupportsIndex, *, base: SupportsFloat = 10_000.0,
+    spacing: Spacing = "paper", frequencies: ArrayLike | None = None,
+) -> NDArray[np.float64]:  # fmt: skip
     """Cosine between PE(x) and PE(x + Δ), whatever x: the mean of cos ω_iΔ over the pairs.
 
-    It is K(Δ)/(d_model/2) with K(Δ) = PE(x)·PE(x + Δ) = Σ_i cos ω_iΔ. ``offset`` is Δ, finite real
-    numbers of any shape; the result, float64, has that shape and is within 2⁻⁴⁷ for magnitudes up
-    to 2⁵³. The other arguments are as for `sinusoidal_table`.
+    It is K(Δ)/(d_model/2) with K(Δ) = PE(x)·PE(x + Δ) = Σ_i cos ω_iΔ. ``offset`` is Δ; the result,
+    float64, has its shape and is within 2⁻⁴⁷ for magnitudes up to 2⁵³.
 
-    Examples
-    --------
     >>> float(similarity(0, 512))
     1.0
     """
@@ -328,11 +260,10 @@ def attention_terms(
     ``w_k`` are projections of shape (d_model, d_k). Each term is of shape (…, n, m), and their sum
     is the score.
 
-    Examples
-    --------
     >>> one = np.ones((1, 2))
-    >>> [float(term.item()) for term in attention_terms(one, one, one, one, np.eye(2), np.eye(2))]
-    [2.0, 2.0, 2.0, 2.0]
+    >>> terms = attention_terms(one, 3 * one, one, one, np.eye(2), np.eye(2))
+    >>> terms.content_content, terms.position_position
+    (array([[6.]]), array([[2.]]))
     """
     rows = (("x", x), ("y", y), ("e", e), ("f", f), ("w_q", w_q), ("w_k", w_k))
     x, y, e, f, w_q, w_k = (_as_floats(name, values, axes=2) for name, values in rows)
@@ -345,7 +276,7 @@ def attention_terms(
 @np.errstate(under="ignore")
 def _turn(positions: NDArray, spec: Spec) -> ComplexArray:
     """T(x) as the numbers cos ω_ix − i sin ω_ix, shape (*positions.shape, pairs)."""
-    (omega, high, low), marks = _exact.phase(spec), _exact.marks()
+    (omega, high, low), (near, missing) = _exact.phase(spec), _exact.marks()
     positions = positions[..., np.newaxis]
     whole = np.rint(positions.astype(np.float64))
     integer = positions if positions.dtype.kind == "i" else whole.astype(np.int64)
@@ -358,9 +289,9 @@ def _turn(positions: NDArray, spec: Spec) -> ComplexArray:
     rest.real = square * (square / 24 - 0.5)
     rest.imag = -angle * (1 - square * (1 / 6 - square / 120))
     mark &= _exact.MARKS - 1  # MARKS is a power of 2
-    nearest = marks.nearest[mark]
+    nearest = near[mark]
     rest *= nearest
-    rest += marks.missing[mark]
+    rest += missing[mark]
     rest += nearest
     if (part := positions - whole).any():
         rest *= np.cos(part * omega) - 1j * np.sin(part * omega)
@@ -384,19 +315,10 @@ def _dense_range(positions: NDArray) -> tuple[int, int] | None:
     return (first, last - first + 1) if last - first < positions.size else None
 
 
-def _turn_all(positions: NDArray, spec: Spec, dtype: DTypeLike) -> ComplexArray:
-    """`_turn` of the positions, in a complex dtype."""
-    turned = np.empty((*positions.shape, spec.d_model // 2), dtype)
-    rows = turned.reshape(positions.size, spec.d_model // 2)
-    for chunk, values in _turns(positions, spec):
-        rows[chunk] = values
-    return turned
-
-
 @lru_cache(maxsize=8)
 def _powers(step: int, spec: Spec) -> ComplexArray:
     """T(0), T(step), …, T(63·step)."""
-    return _turn_all(step * np.arange(BLOCK), spec, np.complex128)
+    return _turn(step * np.arange(BLOCK), spec)
 
 
 def _table(
@@ -452,10 +374,8 @@ def _store_products(
     """``rows[a, b] = ahead[a] · near[b]``, straight into the rows where they can hold pairs."""
     if _holds_pairs(rows.dtype, layout):
         return _multiply(ahead[:, np.newaxis], near, _as_complex(rows))
-    step = max(1, CHUNK // near.shape[-1])
     for block, first in zip(rows, ahead, strict=True):
-        for b in range(0, len(near), step):
-            _store(block[b : b + step], first * near[b : b + step], layout)
+        _store(block, first * near, layout)
 
 
 def _multiply(a: NDArray, b: NDArray, out: NDArray) -> None:
@@ -484,8 +404,7 @@ def _halves(array: NDArray, layout: Layout) -> tuple[NDArray, NDArray]:
     return array[..., :middle], array[..., middle:]
 
 
-def _holds_pairs(dtype: np.dtype, layout: Layout) -> bool:
-    """Whether two neighbours in memory are what NumPy takes for a complex number."""
+def _holds_pairs(dtype: np.dtype, layout: Layout) -> bool:  # as a complex number does
     return layout == "interleaved" and dtype.isnative and dtype.itemsize > 2
 
 

@@ -3,20 +3,19 @@
 Names, signatures, conventions, algorithm and accuracy are those of `pe_lib.numpy`, with ``device=``
 beside ``dtype=``, bfloat16 beside float16, and PyTorch's number of threads for ``workers=``.
 
-Shapes, dtypes and options are always checked. Values are checked where looking at them costs
-nothing (Python numbers, NumPy arrays, CPU tensors outside a compiled graph); on another device, and
-in a compiled graph, a position that is not finite gives NaN without a synchronisation.
+Values are checked where looking at them costs nothing (Python numbers, NumPy arrays, CPU tensors
+outside a compiled graph); elsewhere a position that is not finite gives NaN, and nothing waits.
 
 One path serves every device, derivative, map and graph: the phase of `pe_lib.numpy`, in int64 and
-float64 on the device itself. Its integers wrap and its float64 numbers are small, so a compiler may
-fuse products with sums. Tables on the CPU are built by NumPy, which is faster. A device without
-float64 (MPS) takes float32 for the small numbers, and is right to some ulp of float32 everywhere.
+float64 on the device itself; a compiler may fuse products with sums. Tables on the CPU are built by
+NumPy, which is faster. A device without float64 (MPS) takes float32 for the small numbers, and is
+right to some ulp of float32 everywhere.
 """
 
 import math
 from collections.abc import Callable
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, SupportsFloat, SupportsIndex
+from typing import Any, SupportsFloat, SupportsIndex
 
 import numpy as np
 import torch
@@ -33,6 +32,8 @@ __all__ = ["RotaryPositionalEncoding", "SinusoidalPositionalEncoding", *referenc
 
 Device = torch.device | str | int | None
 Frequencies = Tensor | ArrayLike | None
+Constants = tuple[Tensor, Tensor, Tensor, Tensor]
+CONSTANTS = "(SymInt d_model, float base, str spacing, float[]? given, Device device)"
 HALF_DTYPES = (torch.float16, torch.bfloat16)
 FLOAT_DTYPES = (*HALF_DTYPES, torch.float32, torch.float64)
 WITHOUT_FLOAT64 = ("mps",)
@@ -43,16 +44,11 @@ CHUNK_ON_CPU = 2**14  # and on a CPU, so that it stays in the cache
 
 
 def frequencies(
-    d_model: SupportsIndex,
-    *,
-    base: SupportsFloat = 10_000.0,
-    spacing: Spacing = "paper",
+    d_model: SupportsIndex, *, base: SupportsFloat = 10_000.0, spacing: Spacing = "paper",
     device: Device = None,
-) -> Tensor:
+) -> Tensor:  # fmt: skip
     """Angular frequencies ω_i of the d_model/2 pairs, float64: `pe_lib.numpy.frequencies`.
 
-    Examples
-    --------
     >>> frequencies(4, base=100)
     tensor([1.0000, 0.1000], dtype=torch.float64)
     """
@@ -60,25 +56,16 @@ def frequencies(
 
 
 def sinusoidal_table(
-    seq_len: SupportsIndex,
-    d_model: SupportsIndex,
-    *,
-    start: SupportsIndex = 0,
-    base: SupportsFloat = 10_000.0,
-    spacing: Spacing = "paper",
-    frequencies: Frequencies = None,
-    layout: Layout = "interleaved",
-    dtype: torch.dtype = torch.float32,
-    device: Device = None,
-) -> Tensor:
+    seq_len: SupportsIndex, d_model: SupportsIndex, *, start: SupportsIndex = 0,
+    base: SupportsFloat = 10_000.0, spacing: Spacing = "paper", frequencies: Frequencies = None,
+    layout: Layout = "interleaved", dtype: torch.dtype = torch.float32, device: Device = None,
+) -> Tensor:  # fmt: skip
     """Encodings of the positions start … start + seq_len − 1: `pe_lib.numpy.sinusoidal_table`.
 
     A new tensor of shape (seq_len, d_model), float16, bfloat16, float32 or float64, each rounded
     once from float64, built on the device it is asked for. In a compiled graph ``seq_len`` and
     ``start`` may be symbolic, and ``frequencies``, if any, are a tuple of floats.
 
-    Examples
-    --------
     >>> sinusoidal_table(2, 4, base=100)
     tensor([[0.0000, 1.0000, 0.0000, 1.0000],
             [0.8415, 0.5403, 0.0998, 0.9950]])
@@ -90,23 +77,15 @@ def sinusoidal_table(
 
 
 def sinusoidal_encoding(
-    positions: Tensor | ArrayLike,
-    d_model: SupportsIndex,
-    *,
-    base: SupportsFloat = 10_000.0,
-    spacing: Spacing = "paper",
-    frequencies: Frequencies = None,
-    layout: Layout = "interleaved",
-    dtype: torch.dtype = torch.float32,
-    device: Device = None,
-) -> Tensor:
+    positions: Tensor | ArrayLike, d_model: SupportsIndex, *, base: SupportsFloat = 10_000.0,
+    spacing: Spacing = "paper", frequencies: Frequencies = None, layout: Layout = "interleaved",
+    dtype: torch.dtype = torch.float32, device: Device = None,
+) -> Tensor:  # fmt: skip
     """Encodings of any positions: `pe_lib.numpy.sinusoidal_encoding`.
 
     A new tensor of shape (…, d_model), with the axes of ``positions`` first. Differentiable in
     floating-point positions, to every order. Without ``device=`` it lies where they lie.
 
-    Examples
-    --------
     The derivative of sin ωx and of cos ωx at 0, for ω = 1 and ω = 0.1:
 
     >>> x = torch.tensor(0.0, dtype=torch.float64)
@@ -119,20 +98,12 @@ def sinusoidal_encoding(
 
 
 def rotation_matrix(
-    offset: SupportsFloat,
-    d_model: SupportsIndex,
-    *,
-    base: SupportsFloat = 10_000.0,
-    spacing: Spacing = "paper",
-    frequencies: Frequencies = None,
-    layout: Layout = "interleaved",
-    dtype: torch.dtype = torch.float64,
-    device: Device = None,
-) -> Tensor:
+    offset: SupportsFloat, d_model: SupportsIndex, *, base: SupportsFloat = 10_000.0,
+    spacing: Spacing = "paper", frequencies: Frequencies = None, layout: Layout = "interleaved",
+    dtype: torch.dtype = torch.float64, device: Device = None,
+) -> Tensor:  # fmt: skip
     """T(Δx), dense, of shape (d_model, d_model): `pe_lib.numpy.rotation_matrix`.
 
-    Examples
-    --------
     >>> rotation_matrix(1, 2)
     tensor([[ 0.5403, -0.8415],
             [ 0.8415,  0.5403]], dtype=torch.float64)
@@ -144,8 +115,8 @@ def rotation_matrix(
     elif offset.ndim:
         raise TypeError(f"offset must be a finite real number, got shape {tuple(offset.shape)}")
     sin, cos = _encode(_as_positions("offset", offset, device), spec, "split", dtype).chunk(2)
-    above, below = torch.hstack((cos.diag(), (-sin).diag())), torch.hstack((sin.diag(), cos.diag()))
-    matrix = torch.cat((above, below))
+    above, below = (cos.diag(), (-sin).diag()), (sin.diag(), cos.diag())
+    matrix = torch.cat((torch.hstack(above), torch.hstack(below)))
     if layout == "split":
         return matrix
     order = torch.arange(spec.d_model, device=matrix.device).view(2, -1).T.flatten()
@@ -153,21 +124,13 @@ def rotation_matrix(
 
 
 def rotate(
-    x: Tensor,
-    offset: Tensor | ArrayLike,
-    *,
-    base: SupportsFloat = 10_000.0,
-    spacing: Spacing = "paper",
-    frequencies: Frequencies = None,
-    layout: Layout = "interleaved",
-) -> Tensor:
+    x: Tensor, offset: Tensor | ArrayLike, *, base: SupportsFloat = 10_000.0,
+    spacing: Spacing = "paper", frequencies: Frequencies = None, layout: Layout = "interleaved",
+) -> Tensor:  # fmt: skip
     """x · T(Δx), row by row, without forming T: `pe_lib.numpy.rotate`.
 
-    A new tensor of x's shape, dtype and device, differentiable in x and in a floating-point offset.
-    Half types are computed in float32.
+    Differentiable in x and in a floating-point offset. Half types are computed in float32.
 
-    Examples
-    --------
     >>> table = sinusoidal_table(10, 8)
     >>> torch.allclose(rotate(table[:-3], 3), table[3:])
     True
@@ -176,23 +139,18 @@ def rotate(
     spec = check.spec(x.shape[-1], base, spacing, frequencies, "the last axis of x")
     _check_options(layout, x.dtype)
     offset = _as_positions_of_rows("offset", offset, x)
-    sin, cos = _encode(offset, spec, "split", _working(x)).chunk(2, dim=-1)
+    sin, cos = _encode(offset, spec, "split", torch.promote_types(x.dtype, torch.float32)).chunk(
+        2, dim=-1
+    )
     return _rotate(x, _arrange(cos, -sin, layout), layout)
 
 
 def similarity(
-    offset: Tensor | ArrayLike,
-    d_model: SupportsIndex,
-    *,
-    base: SupportsFloat = 10_000.0,
-    spacing: Spacing = "paper",
-    frequencies: Frequencies = None,
-    device: Device = None,
-) -> Tensor:
+    offset: Tensor | ArrayLike, d_model: SupportsIndex, *, base: SupportsFloat = 10_000.0,
+    spacing: Spacing = "paper", frequencies: Frequencies = None, device: Device = None,
+) -> Tensor:  # fmt: skip
     """Cosine between PE(x) and PE(x + Δ), float64: `pe_lib.numpy.similarity`.
 
-    Examples
-    --------
     >>> similarity([0, 1], 4, base=100)
     tensor([1.0000, 0.7677], dtype=torch.float64)
     """
@@ -207,8 +165,6 @@ def attention_terms(
 ) -> AttentionTerms:
     """The four terms of (x + e)W_q · ((y + f)W_k)ᵀ: `pe_lib.numpy.attention_terms`.
 
-    Examples
-    --------
     >>> x, e, w_q, w_k = torch.randn(4, 8, 8).unbind()
     >>> score = (x + e) @ w_q @ ((x + e) @ w_k).mT
     >>> torch.allclose(sum(attention_terms(x, x, e, e, w_q, w_k)), score, atol=1e-4)
@@ -230,8 +186,7 @@ class _Holding(nn.Module):
     device and in a dtype. They are no buffer: there is nothing to save, to move, to average, and
     nothing that a loader can leave uninitialised."""
 
-    if TYPE_CHECKING:
-        __call__: Callable[..., Tensor]
+    __call__: Callable[..., Tensor]
 
     def __init__(self, max_len: SupportsIndex, spec: Spec, layout: Layout) -> None:
         super().__init__()
@@ -248,10 +203,9 @@ class _Holding(nn.Module):
         return _rows(seq_len, start, self.spec, self.layout, dtype, device)
 
     def _rows_for(self, x: Tensor, offset: SupportsIndex, dtype: torch.dtype) -> Tensor:
-        """Rows for x, whose sequence starts at ``offset``. Where sequences run on past the end,
-        what is held doubles; rows further off are made for themselves. A compiled graph reads what
-        it finds; an exported one, which must hold at any length, makes its rows, and so does a
-        tensor without values."""
+        """Rows for x, from ``offset`` on. Where sequences run on past the end, what is held
+        doubles; rows further off are made for themselves. A compiled graph reads what it finds; an
+        exported one, which must hold at any length, and a tensor without values make their rows."""
         seq_len, compiling = x.shape[-2], torch.compiler.is_compiling()
         start = offset if type(offset) is int else check.integer("offset", offset)
         held = self._held.get((x.device, dtype))
@@ -285,25 +239,16 @@ class SinusoidalPositionalEncoding(_Holding):
     ``dropout``, from 0 to 1, is the rate after the sum; ``scale_input`` multiplies the embeddings
     by √d_model first, as the paper does; the others are as for `sinusoidal_table`.
 
-    Examples
-    --------
     >>> encode = SinusoidalPositionalEncoding(8, max_len=4)
     >>> encode(torch.zeros(2, 16, 8)).shape
     torch.Size([2, 16, 8])
     """
 
     def __init__(
-        self,
-        d_model: SupportsIndex,
-        max_len: SupportsIndex = 512,
-        *,
-        dropout: SupportsFloat = 0.0,
-        base: SupportsFloat = 10_000.0,
-        spacing: Spacing = "paper",
-        frequencies: Frequencies = None,
-        layout: Layout = "interleaved",
-        scale_input: bool = False,
-    ) -> None:
+        self, d_model: SupportsIndex, max_len: SupportsIndex = 512, *, dropout: SupportsFloat = 0.0,
+        base: SupportsFloat = 10_000.0, spacing: Spacing = "paper", frequencies: Frequencies = None,
+        layout: Layout = "interleaved", scale_input: bool = False,
+    ) -> None:  # fmt: skip
         super().__init__(max_len, check.spec(d_model, base, spacing, frequencies), layout)
         self.scale = math.sqrt(self.spec.d_model) if scale_input else 1.0
         if not 0 <= (rate := check.real("dropout", dropout)) <= 1:
@@ -323,7 +268,7 @@ class SinusoidalPositionalEncoding(_Holding):
         if positions is None:
             rows = self._rows_for(x, offset, x.dtype)
         else:
-            positions = _as_row_positions(positions, offset, x)
+            positions = _as_positions_of_rows("positions", positions, x, offset)
             rows = _encode(positions, self.spec, self.layout, x.dtype)
         total = torch.add(rows, x, alpha=self.scale)
         return self.dropout(total) if self.dropout.p else total
@@ -340,21 +285,12 @@ class RotaryPositionalEncoding(_Holding):
     the cosines and sines of ``max_len`` positions, so that a step of decoding costs two or three
     kernels; sequences that run on past them double what is held. One module may serve all layers.
 
-    Parameters
-    ----------
-    head_dim, max_len
-        Width of one head, a positive even integer, and number of positions to hold.
-    base, frequencies
-        As for `sinusoidal_table`, the frequencies being one for each pair that is turned: linear,
-        NTK-aware, YaRN and Llama 3 scaling are other frequencies.
-    rotary_dim
-        Number of entries, from the first, that are turned; all of them by default.
-    layout
-        ``"interleaved"`` pairs neighbouring entries (RoFormer, and Meta's own code of Llama),
-        ``"split"`` pairs entry i with entry i + rotary_dim/2 (GPT-NeoX, and Llama in transformers).
+    ``frequencies=`` takes one for each pair that is turned, in place of those of the base: linear,
+    NTK-aware, YaRN and Llama 3 scaling are other frequencies. ``rotary_dim`` is the number of
+    entries, from the first, that are turned; all of them by default. ``layout="interleaved"`` pairs
+    neighbouring entries (RoFormer, and Meta's own code of Llama), ``"split"`` pairs entry i with
+    entry i + rotary_dim/2 (GPT-NeoX, and Llama in transformers).
 
-    Examples
-    --------
     Moving query and key on by the same distance leaves their score as it was:
 
     >>> rotary, (q, k) = RotaryPositionalEncoding(8), torch.randn(2, 1, 4, 10, 8)
@@ -377,15 +313,10 @@ class RotaryPositionalEncoding(_Holding):
     """
 
     def __init__(
-        self,
-        head_dim: SupportsIndex,
-        max_len: SupportsIndex = 2048,
-        *,
-        base: SupportsFloat = 10_000.0,
-        frequencies: Frequencies = None,
-        rotary_dim: SupportsIndex | None = None,
-        layout: Layout = "interleaved",
-    ) -> None:
+        self, head_dim: SupportsIndex, max_len: SupportsIndex = 2048, *,
+        base: SupportsFloat = 10_000.0, frequencies: Frequencies = None,
+        rotary_dim: SupportsIndex | None = None, layout: Layout = "interleaved",
+    ) -> None:  # fmt: skip
         width = check.even("head_dim", head_dim)
         turned = width if rotary_dim is None else check.even("rotary_dim", rotary_dim)
         if turned > width:
@@ -394,13 +325,9 @@ class RotaryPositionalEncoding(_Holding):
         self.head_dim = width
 
     def forward(
-        self,
-        x: Tensor,
-        *,
-        positions: Tensor | None = None,
-        offset: SupportsIndex = 0,
+        self, x: Tensor, *, positions: Tensor | None = None, offset: SupportsIndex = 0,
         tables: tuple[Tensor, Tensor] | None = None,
-    ) -> Tensor:
+    ) -> Tensor:  # fmt: skip
         """Rotate ``x`` of shape (…, seq, head_dim) at positions offset … offset + seq − 1.
 
         ``positions`` that broadcast to (…, seq) take the place of those, and so do `tables` that
@@ -413,13 +340,17 @@ class RotaryPositionalEncoding(_Holding):
                 raise ValueError("positions and offset must be left out where tables are given")
             factors: tuple[Tensor, ...] = tables
         elif positions is None:
-            rows, pairs_up = self._rows_for(x, offset, _working(x)), self.layout == "interleaved"
+            rows, pairs_up = (
+                self._rows_for(x, offset, torch.promote_types(x.dtype, torch.float32)),
+                self.layout == "interleaved",
+            )
             if pairs_up and not torch.compiler.is_compiling():
                 factors = (torch.view_as_complex(rows),)
             else:
                 factors = rows.unbind(-1 if pairs_up else -2)
         else:
-            factors = self.tables(_as_row_positions(positions, offset, x), dtype=_working(x))
+            positions = _as_positions_of_rows("positions", positions, x, offset)
+            factors = self.tables(positions, dtype=torch.promote_types(x.dtype, torch.float32))
         width = self.spec.d_model
         if width == self.head_dim:
             return _rotate(x, factors, self.layout)
@@ -448,9 +379,6 @@ class RotaryPositionalEncoding(_Holding):
         return f"{self.head_dim}, rotary_dim={super().extra_repr()}"
 
 
-Constants = tuple[Tensor, Tensor, Tensor, Tensor]
-
-
 def _constants(spec: Spec, device: torch.device) -> Constants:
     """ω; the words of ω/2π, ``high`` in int64 and ``low``, which counts 2⁻⁶⁴ of a turn as well; the
     marks' nearest cos and sin, and what they lack. All but high are float64, or float32 where there
@@ -473,9 +401,6 @@ def _device_constants(spec: Spec, device: torch.device) -> Constants:
         omega, high, low, marks = _host_constants(spec)
         moved = (part.to(device, _real(device)) for part in (omega, low, marks))
         return next(moved), high.to(device), *moved  # type: ignore[return-value]
-
-
-CONSTANTS = "(SymInt d_model, float base, str spacing, float[]? given, Device device)"
 
 
 @torch.library.custom_op(
@@ -592,13 +517,10 @@ def _rotate(x: Tensor, factors: tuple[Tensor, ...], layout: Layout) -> Tensor:
         seq_len, one_pass = x.shape[-2], pairs_up and x.dtype not in HALF_DTYPES
         rows = max(1, PART * seq_len // x.numel())
         if rows < seq_len and not one_pass:
-            shapes = [(*factor.shape[:-2], seq_len, factor.shape[-1]) for factor in factors]
-            wide = [factor.broadcast_to(s) for factor, s in zip(factors, shapes, strict=True)]
-            parts = zip(
-                x.split(rows, -2), *(factor.split(rows, -2) for factor in wide), strict=True
-            )
+            wide = [f.broadcast_to(*f.shape[:-2], seq_len, f.shape[-1]) for f in factors]
+            parts = zip(*(each.split(rows, -2) for each in (x, *wide)), strict=True)
             return torch.cat([_rotate(part, tuple(fs), layout) for part, *fs in parts], dim=-2)
-    working = x.to(_working(x))
+    working = x.to(torch.promote_types(x.dtype, torch.float32))
     if not pairs_up:
         cos, sin = factors
         partners = working.roll(x.shape[-1] // 2, -1)
@@ -617,7 +539,6 @@ def _rotate(x: Tensor, factors: tuple[Tensor, ...], layout: Layout) -> Tensor:
 
 
 def _arrange(cos: Tensor, sin: Tensor, layout: Layout) -> tuple[Tensor, Tensor]:
-    """What `_rotate` takes."""
     if layout == "interleaved":
         return cos, sin
     return torch.cat((cos, cos), dim=-1), torch.cat((-sin, sin), dim=-1)
@@ -637,10 +558,6 @@ def _round(x: Tensor, dtype: torch.dtype) -> Tensor:
     return x.to(dtype)
 
 
-def _working(x: Tensor) -> torch.dtype:
-    return torch.float64 if x.dtype == torch.float64 else torch.float32
-
-
 def _resolved(device: Device) -> torch.device:
     """The device that is meant, with its index: "cuda" may be "cuda:0", None the default device."""
     return torch.empty(0, device=device).device
@@ -657,10 +574,9 @@ def _as_positions(name: str, values: Tensor | ArrayLike, device: Device) -> Tens
         if array.ndim == 0:  # filled in on the device: a copy from the host would wait for it
             return torch.full((), array.item(), dtype=dtype, device=device)
         return torch.as_tensor(array, dtype=dtype, device=device)
-    if values.dtype.is_complex or values.dtype == torch.bool:
-        raise TypeError(f"{name} must be real numbers, got dtype {values.dtype}")
-    if values.layout != torch.strided:
-        raise TypeError(f"{name} must be a dense tensor, got layout {values.layout}")
+    if values.dtype.is_complex or values.dtype == torch.bool or values.layout != torch.strided:
+        got = f"dtype {values.dtype}, layout {values.layout}"
+        raise TypeError(f"{name} must be real numbers in a dense tensor, got {got}")
     if not values.dtype.is_floating_point:
         values = values.to(torch.int64)
     elif values.device.type == "cpu" and not torch.compiler.is_compiling():
@@ -674,15 +590,12 @@ def _as_positions(name: str, values: Tensor | ArrayLike, device: Device) -> Tens
     return values if device is None else values.to(device)
 
 
-def _as_row_positions(positions: Tensor, offset: SupportsIndex, x: Tensor) -> Tensor:
-    """Explicit positions of the rows of x, given in place of an offset."""
+def _as_positions_of_rows(
+    name: str, values: Tensor | ArrayLike, x: Tensor, offset: SupportsIndex = 0
+) -> Tensor:
+    """One position for each row of x, on its device, given in place of an offset."""
     if check.integer("offset", offset) != 0:
         raise ValueError(f"offset must be 0 where positions are given, got {offset!r}")
-    return _as_positions_of_rows("positions", positions, x)
-
-
-def _as_positions_of_rows(name: str, values: Tensor | ArrayLike, x: Tensor) -> Tensor:
-    """One position for each row of x, on its device."""
     on_host = not isinstance(values, Tensor) or (values.ndim == 0 and values.device.type == "cpu")
     positions = _as_positions(name, values, x.device if on_host else None)
     _check_same_device(name, positions, x)
@@ -699,8 +612,9 @@ def _check_options(layout: Layout, dtype: torch.dtype) -> None:
 def _check_floats(name: str, x: Tensor, *, axes: int) -> None:
     if not isinstance(x, Tensor) or x.dtype not in FLOAT_DTYPES:
         got = x.dtype if isinstance(x, Tensor) else repr(x)
-        allowed = "a tensor of float16, bfloat16, float32 or float64"
-        raise TypeError(f"{name} must be {allowed}, got {got}")
+        raise TypeError(
+            f"{name} must be a tensor, float16, bfloat16, float32 or float64, got {got}"
+        )
     if x.layout != torch.strided or x.is_nested:
         kind = "nested" if x.is_nested else x.layout
         raise TypeError(f"{name} must be a dense tensor, got layout {kind}")
@@ -709,6 +623,5 @@ def _check_floats(name: str, x: Tensor, *, axes: int) -> None:
 
 
 def _check_same_device(name: str, values: Tensor, x: Tensor) -> None:
-    if values.device != x.device:
-        both = f"{values.device} and {x.device}"
-        raise ValueError(f"{name} and x must be on one device, got {both}")
+    if (ours := values.device) != x.device:
+        raise ValueError(f"{name} and x must be on one device, got {ours} and {x.device}")

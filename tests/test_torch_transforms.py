@@ -123,7 +123,7 @@ def test_rotation_matrix_has_a_device_and_a_derivative(layout: Any) -> None:
 
 
 def test_what_is_not_dense_is_refused() -> None:
-    with pytest.raises(TypeError, match="positions must be a dense tensor, got layout"):
+    with pytest.raises(TypeError, match="positions must be real numbers in a dense tensor, got"):
         sinusoidal_encoding(torch.eye(2).to_sparse(), 4)
     with pytest.raises(TypeError, match=r"x must be a dense tensor, got layout torch\.sparse"):
         rotate(torch.eye(4).to_sparse(), 3)
