@@ -10,4 +10,4 @@
 Importing the package itself imports none of them.
 """
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"

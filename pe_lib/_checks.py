@@ -1,85 +1,98 @@
-"""Checks of arguments, shared by both implementations.
-
-Every check returns the value in its plain form, or raises an error that names the argument, the
-value it got and what is allowed.
-"""
+"""Checks of arguments, shared by both implementations. Each returns the value in its plain form, or
+raises an error that names the argument, the value it got and what is allowed."""
 
 import math
 import numbers
 import operator
 from itertools import zip_longest
-from typing import Literal, NamedTuple, SupportsFloat, SupportsIndex, get_args
+from typing import Any, Literal, NamedTuple, SupportsFloat, SupportsIndex, get_args
 
 Layout = Literal["interleaved", "split"]
 Spacing = Literal["paper", "tensor2tensor"]
+LAYOUTS, SPACINGS = get_args(Layout), get_args(Spacing)
+Shape = tuple[int, ...]
 
 
-class Clocks(NamedTuple):
-    """What fixes the frequencies, checked. It serves as the key of their caches."""
+class Spec(NamedTuple):
+    """What fixes the frequencies, checked: a key of caches."""
 
     d_model: int
     base: float
     spacing: Spacing
+    given: tuple[float, ...] | None
 
 
-def check_clocks(
-    d_model: SupportsIndex, base: SupportsFloat, spacing: Spacing, name: str = "d_model"
-) -> Clocks:
+def spec(
+    d_model: SupportsIndex, base: SupportsFloat, spacing: Spacing, frequencies: Any = None,
+    name: str = "d_model",
+) -> Spec:  # fmt: skip
     """The arguments that every function takes; ``name`` is what the caller calls the width."""
-    check_spacing(spacing)
-    return Clocks(check_even(name, d_model), check_base(base), spacing)
-
-
-def check_integer(name: str, value: SupportsIndex, *, at_least: int | None = None) -> int:
-    """An integer (Python's or NumPy's, no bool), not below ``at_least``."""
-    allowed = "an integer" if at_least is None else f"an integer of at least {at_least}"
-    if isinstance(value, bool) or not hasattr(value, "__index__") or not _is_one_number(value):
-        raise TypeError(f"{name} must be {allowed}, got {value!r}")
-    try:
-        integer = operator.index(value)
-    except TypeError:
-        raise TypeError(f"{name} must be {allowed}, got {value!r}") from None
-    if at_least is not None and integer < at_least:
-        raise ValueError(f"{name} must be {allowed}, got {integer}")
-    return integer
-
-
-def check_start(start: SupportsIndex) -> int:
-    """A first position, which must fit 64 bits."""
-    integer = check_integer("start", start)
-    if not -(2**63) <= integer < 2**63:
-        raise ValueError(f"start must be an integer from -2**63 to 2**63 - 1, got {integer}")
-    return integer
-
-
-def check_even(name: str, value: SupportsIndex) -> int:
-    """A positive even integer: half of the entries are sines, half are cosines."""
-    integer = check_integer(name, value)
-    if integer <= 0 or integer % 2:
-        raise ValueError(f"{name} must be a positive even integer, got {integer}")
-    return integer
-
-
-def check_base(base: SupportsFloat) -> float:
-    """A finite real number of at least 1, so that frequencies never grow with their index."""
-    number = check_real("base", base)
+    choice("spacing", spacing, SPACINGS)
+    width, number = even(name, d_model), real("base", base)
     if number < 1:
         raise ValueError(f"base must be a finite number of at least 1, got {number!r}")
-    return number
-
-
-def check_real(name: str, value: SupportsFloat) -> float:
-    """One finite real number, of Python or a zero-dimensional array."""
-    refused = isinstance(value, (bool, str, bytes)) or not hasattr(value, "__float__")
-    if refused or not _is_one_number(value):
-        raise TypeError(f"{name} must be a finite real number, got {value!r}")
+    if frequencies is None:
+        return Spec(width, number, spacing, None)
+    if number != 10_000 or spacing != "paper":
+        raise ValueError(f"base and spacing must be left out beside frequencies, got base {base!r}")
+    allowed = f"frequencies must be {width // 2} finite numbers of magnitude up to 2**20"
     try:
-        number = float(value)
-    except (TypeError, ValueError, OverflowError):
-        raise TypeError(f"{name} must be a finite real number, got {value!r}") from None
-    if not math.isfinite(number):
-        raise ValueError(f"{name} must be a finite real number, got {number!r}")
-    return number
+        listed = frequencies.tolist() if hasattr(frequencies, "tolist") else list(frequencies)
+        given = tuple([real("frequencies", value) for value in listed])
+    except (TypeError, ValueError, RuntimeError):  # RuntimeError: a tensor without values
+        raise TypeError(f"{allowed}, got {frequencies!r}") from None
+    if len(given) != width // 2 or any(abs(value) > 2**20 for value in given):
+        raise ValueError(f"{allowed}, got {len(given)}: {given}")
+    return Spec(width, number, spacing, given)
+
+
+def integer(name: str, value: SupportsIndex, *, at_least: int | None = None) -> int:
+    """An integer (Python's or NumPy's, no bool), not below ``at_least``."""
+    allowed = "an integer" if at_least is None else f"an integer of at least {at_least}"
+    if not _is_python_s(value, int):
+        if isinstance(value, bool) or not hasattr(value, "__index__") or not _is_one_number(value):
+            raise TypeError(f"{name} must be {allowed}, got {value!r}")
+        try:
+            value = operator.index(value)
+        except TypeError:
+            raise TypeError(f"{name} must be {allowed}, got {value!r}") from None
+    if at_least is not None and value < at_least:  # type: ignore[operator]
+        raise ValueError(f"{name} must be {allowed}, got {value}")
+    return value  # type: ignore[return-value]
+
+
+def start(value: SupportsIndex, seq_len: int) -> int:
+    first, end = integer("start", value), max(seq_len, 1)
+    if not -(2**63) <= first <= 2**63 - end:
+        raise ValueError(f"start must be an integer from -2**63 to 2**63 - {end}, got {first}")
+    return first
+
+
+def even(name: str, value: SupportsIndex) -> int:
+    width = integer(name, value)
+    if width <= 0 or width % 2:
+        raise ValueError(f"{name} must be a positive even integer, got {width}")
+    return width
+
+
+def real(name: str, value: SupportsFloat) -> float:
+    """One finite real number, of Python or a zero-dimensional array."""
+    if not _is_python_s(value, float):
+        refused = isinstance(value, (bool, str, bytes)) or not hasattr(value, "__float__")
+        if refused or not _is_one_number(value):
+            raise TypeError(f"{name} must be a finite real number, got {value!r}")
+        try:
+            value = float(value)
+        except (TypeError, ValueError, OverflowError):
+            raise TypeError(f"{name} must be a finite real number, got {value!r}") from None
+    if not -math.inf < value < math.inf:  # type: ignore[operator]
+        raise ValueError(f"{name} must be a finite real number, got {value!r}")
+    return value  # type: ignore[return-value]
+
+
+def _is_python_s(value: object, kind: type) -> bool:
+    """A Python number, or PyTorch's symbol of one in a graph, whose value is not to be fixed."""
+    return type(value) is kind or type(value).__name__ == {int: "SymInt", float: "SymFloat"}[kind]
 
 
 def _is_one_number(value: object) -> bool:
@@ -90,62 +103,40 @@ def _is_one_number(value: object) -> bool:
     return getattr(value, "ndim", 0) == 0 and any(kind in str(dtype) for kind in ("int", "float"))
 
 
-def check_layout(layout: str) -> None:
-    """One of the two orders in which sines and cosines are stored."""
-    _check_choice("layout", layout, get_args(Layout))
-
-
-def check_spacing(spacing: str) -> None:
-    """One of the two ways to space the frequencies."""
-    _check_choice("spacing", spacing, get_args(Spacing))
-
-
-def check_axes(name: str, shape: tuple[int, ...], *, at_least: int) -> None:
-    """Enough axes for rows of ``d_model`` entries."""
-    if len(shape) < at_least:
-        axes = "(…, d_model)" if at_least == 1 else "(…, rows, d_model)"
-        raise ValueError(f"{name} must be of shape {axes}, got {shape}")
-
-
-def check_row_width(name: str, width: int, d_model: int) -> None:
-    """The last axis of an array that holds rows of ``d_model`` entries."""
-    if width != d_model:
-        raise ValueError(f"the last axis of {name} must be d_model = {d_model}, got {width}")
-
-
-def check_same_rows(
-    name: str, shape: tuple[int, ...], other_name: str, other: tuple[int, ...]
-) -> None:
-    """One row of position for each row of content: a single row is never repeated silently."""
-    if shape[-2] != other[-2]:
-        raise ValueError(f"{name} must have {other_name}'s {other[-2]} rows, got {shape[-2]}")
-
-
-def check_leading_axes(shapes: dict[str, tuple[int, ...]]) -> None:
-    """What stands before the rows must broadcast, among all the arrays of these shapes."""
-    leading = [shape[-3::-1] for shape in shapes.values()]  # from the last of them to the first
-    if any(len(set(sizes) - {1}) > 1 for sizes in zip_longest(*leading, fillvalue=1)):
-        names, found = ", ".join(shapes), ", ".join(map(str, shapes.values()))
-        raise ValueError(f"the leading axes of {names} must broadcast, got shapes {found}")
-
-
-def check_broadcast(
-    name: str, shape: tuple[int, ...], target: tuple[int, ...], target_name: str
-) -> None:
-    """``shape`` must broadcast to ``target`` without enlarging it."""
-    pairs = zip(reversed(shape), reversed(target), strict=False)
-    if len(shape) > len(target) or any(a != 1 and a != b for a, b in pairs):
-        raise ValueError(f"{name} must broadcast to {target_name} = {target}, got shape {shape}")
-
-
-def check_probability(name: str, value: SupportsFloat) -> float:
-    """A number from 0 to 1, as the rate of dropout."""
-    number = check_real(name, value)
-    if not 0 <= number <= 1:
-        raise ValueError(f"{name} must be a number from 0 to 1, got {number!r}")
-    return number
-
-
-def _check_choice(name: str, value: str, allowed: tuple[str, ...]) -> None:
+def choice(name: str, value: str, allowed: tuple[str, ...]) -> None:
     if value not in allowed:
         raise ValueError(f"{name} must be one of {', '.join(map(repr, allowed))}, got {value!r}")
+
+
+def axes(name: str, shape: Shape, *, at_least: int) -> None:
+    if len(shape) < at_least:
+        needed = "(…, d_model)" if at_least == 1 else "(…, rows, d_model)"
+        raise ValueError(f"{name} must be of shape {needed}, got {shape}")
+
+
+def row_width(name: str, width: int, d_model: int, called: str = "d_model") -> None:
+    if width != d_model:
+        raise ValueError(f"the last axis of {name} must be {called} = {d_model}, got {width}")
+
+
+def terms(x: Shape, y: Shape, e: Shape, f: Shape, w_q: Shape, w_k: Shape) -> None:
+    """The shapes of `attention_terms`: one row of position for each row of content, since a single
+    row is never repeated silently; what stands before the rows must broadcast."""
+    if len(w_q) != 2 or w_q != w_k:
+        raise ValueError(f"w_q and w_k must have one shape (d_model, d_k), got {w_q} and {w_k}")
+    for name, shape in (("x", x), ("y", y), ("e", e), ("f", f)):
+        row_width(name, shape[-1], w_q[0])
+    for name, shape, other, rows in (("e", e, "x", x), ("f", f, "y", y)):
+        if shape[-2] != rows[-2]:
+            raise ValueError(f"{name} must have {other}'s {rows[-2]} rows, got {shape[-2]}")
+    leading = [shape[-3::-1] for shape in (x, e, y, f)]  # from the last of them to the first
+    if any(len(set(sizes) - {1}) > 1 for sizes in zip_longest(*leading, fillvalue=1)):
+        found = ", ".join(map(str, (x, e, y, f)))
+        raise ValueError(f"the leading axes of x, e, y, f must broadcast, got shapes {found}")
+
+
+def broadcast(name: str, shape: Shape, target: Shape, target_name: str) -> None:
+    """``shape`` must broadcast to ``target`` without enlarging it."""
+    last = target[len(target) - len(shape) :] if len(shape) <= len(target) else shape[:0]
+    if len(last) < len(shape) or any(a != 1 and a != b for a, b in zip(shape, last, strict=True)):
+        raise ValueError(f"{name} must broadcast to {target_name} = {target}, got shape {shape}")

@@ -1,12 +1,18 @@
 """Sinusoidal positional encoding in NumPy: the reference implementation.
 
 Conventions, the same throughout the book: positions count from 0; pair i = 0 … d_model/2 − 1 turns
-at the angular frequency ω_i; the encoding of a position is a **row**, so a shift multiplies from
-the right,
+at the angular frequency ω_i, in radians per position; the encoding of a position is a **row**, so a
+shift multiplies from the right: PE(x + Δx) = PE(x) · T(Δx). The source is section 3.5 of
+Vaswani et al. (2017), "Attention Is All You Need".
 
-    PE(x + Δx) = PE(x) · T(Δx).
-
-The source of the encoding is Vaswani et al. (2017), "Attention Is All You Need", section 3.5.
+The angle is an integer
+-----------------------
+An angle ω·x of a far position, rounded to float64, is wrong by half an ulp of a large number. But
+whole turns do not matter. So f = ω/2π, in turns per position, is stored as a fraction of 128 bits,
+and x·f is formed in integers that wrap: at 2⁶⁴, one turn, a 64-bit integer starts again at 0, and
+whole turns are gone without a rounding error. What is left is the nearest of 1024 marks on the
+circle, stored to more digits than a float64 has, and a small rest, which needs three terms of a
+series. Hardware that synthesises frequencies does the same, and calls it a phase accumulator.
 
 The theorem is the algorithm
 ----------------------------
@@ -20,19 +26,19 @@ is never chained: that drifts.
 
 Accuracy
 --------
-Let u = 2⁻⁵³. For even d_model up to 16384, base ≥ 1, both spacings and **integer positions of
-magnitude up to 2³²**, every entry is within 2⁻⁵⁰ = 8u of the exact real number before the one
-rounding to the dtype you ask for. So a float64 entry is within 2⁻⁵⁰, a float32 entry within
-½ ulp + 2⁻⁵⁰: half an ulp to nine digits for entries above ½, and an absolute promise near the zeros
-of sine and cosine, where relative accuracy costs more than it is worth.
+Let u = 2⁻⁵³. For d_model up to 16384 and **every integer position of magnitude up to 2⁵³**, every
+entry is within 2⁻⁵⁰ = 8u of the exact real number before the one rounding to the dtype you ask for.
+So a float64 entry is within 2⁻⁵⁰, a float32 entry within ½ ulp + 2⁻⁵⁰: half an ulp to nine digits
+for entries above ½, and an absolute promise near the zeros of sine and cosine.
 
 *Proof.*
 
-(1) ``_turn`` splits ω/2π so that a position times each part of it is exact, and takes whole turns
-    off exactly (``pe_lib._exact``). What is left is one of 1024 stored marks, known to far more
-    than 53 bits, and a rest of less than 0.0031, whose errors come to less than 0.05u. Their sum is
-    rounded by at most ½u. So each part of T(x) is within 0.55u, and T(x) within √2·0.55u < 0.78u.
-    No sine or cosine of the platform is called: nothing is assumed about them.
+(1) ``_turn`` forms x·f in units of 2⁻⁶⁴ of a turn: x·high exactly, by wrap-around, and x·low, at
+    most 2⁵² units, rounded to an integer. That rounding, of ½ unit, is less than 0.002u in radians.
+    The rest beside the nearest mark is an integer of at most 2⁵³, so exact as a float64, and below
+    0.0031 radians; its conversion, the series (whose first missing term is 0.0031⁶/720 = 0.01u) and
+    the product with the mark err by less than 0.05u. Mark and rest are summed, with a rounding of
+    at most ½u. So each part of T(x) is within 0.55u, and T(x) within √2·0.55u < 0.78u.
 (2) Turning does not stretch errors: the product of numbers within δ and ε of two points of the
     circle is, before its rounding, within δ + ε + δε of the product of the points.
 (3) The rounding moves a product z by at most √5·u·abs(z) (Brent, Percival and Zimmermann, 2007,
@@ -41,244 +47,146 @@ of sine and cosine, where relative accuracy costs more than it is worth.
 (4) So PE(start)·T(64a) is within 2·0.78u + √5·u < 3.80u, and its product with T(b) within
     3.80u + 0.78u + √5·u < 6.82u. The terms in u² do not fill the gap to 8u. ∎
 
-`sinusoidal_encoding` stores what ``_turn`` gives, within 0.55u, and takes float positions to the
-same 2⁻⁵⁰: their fractions add 1.2u. Where integers lie close together it forms them as the entries
-of a table, and (4) holds. Beyond 2³² the products are no longer exact, and the error may grow to
-2⁻⁵⁰ + abs(x)·2⁻⁵², that of an angle rounded to float64.
+It holds for float positions up to 2⁵³ and frequencies up to π as well: the part after the point, at
+most ½, turns by the platform's sine and cosine, which are trusted to an ulp, and its angle, both
+functions and the product add at most πu + √2·u + √5·u to 0.78u. From 2⁵³ to 2⁶³, where positions
+end, x·low has more digits than a float64, and the error may grow by abs(x)·2⁻¹¹³.
 
-Bad input
----------
-A ``TypeError`` or ``ValueError`` names the argument, the value it got and what is allowed: an odd
-``d_model``, a ``base`` below 1, a position that is not finite, an integer ``x``, shapes that do not
-fit. Nothing is written into what you pass, and nothing returned is a view of a cache.
+A ``TypeError`` or ``ValueError`` names the argument, the value it got and what is allowed. Nothing
+is written into what you pass, and nothing returned is a view of a cache.
 """
 
 from collections import deque
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
-from typing import NamedTuple, SupportsFloat, SupportsIndex
+from typing import Any, NamedTuple, SupportsFloat, SupportsIndex
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
-from pe_lib import _checks, _exact
-from pe_lib._checks import (
-    Clocks,
-    check_axes,
-    check_broadcast,
-    check_clocks,
-    check_integer,
-    check_layout,
-    check_leading_axes,
-    check_real,
-    check_row_width,
-    check_same_rows,
-    check_start,
-)
+from pe_lib import _checks as check
+from pe_lib import _exact
+from pe_lib._checks import Layout, Spacing, Spec
 
 __all__ = [
-    "AttentionTerms",
-    "attention_terms",
-    "frequencies",
-    "rotate",
-    "rotation_matrix",
-    "similarity",
-    "sinusoidal_encoding",
-    "sinusoidal_table",
-]
+    "AttentionTerms", "attention_terms", "frequencies", "rotate", "rotation_matrix", "similarity",
+    "sinusoidal_encoding", "sinusoidal_table",
+]  # fmt: skip
 
-Layout = _checks.Layout
-Spacing = _checks.Spacing
 FloatArray = NDArray[np.floating]
 ComplexArray = NDArray[np.complex128]
 
 ENCODING_OF_0 = 1j  # the pair [sin 0, cos 0]
 BLOCK = 64  # rows that share one product with PE(start)·T(64a)
-SHARE = 16  # positions to a block, on average, from which it pays to rotate them from there
 WORTH_A_THREAD = 2**19  # entries; to start a thread takes about as long as a fifth of them
 CHUNK = 2**12  # pairs computed at a time, so that what is temporary stays in the cache
 
 
 class AttentionTerms(NamedTuple):
-    """The four parts of an attention score, each of shape (…, n, m).
+    """The four parts of an attention score, arrays or tensors of shape (…, n, m)."""
 
-    Examples
-    --------
-    >>> one = np.ones((1, 2))
-    >>> terms = attention_terms(one, 3 * one, one, one, np.eye(2), np.eye(2))
-    >>> terms.content_content, terms.position_position
-    (array([[6.]]), array([[2.]]))
-    """
-
-    content_content: FloatArray
-    content_position: FloatArray
-    position_content: FloatArray
-    position_position: FloatArray
+    content_content: Any
+    content_position: Any
+    position_content: Any
+    position_position: Any
 
 
 def frequencies(
     d_model: SupportsIndex, *, base: SupportsFloat = 10_000.0, spacing: Spacing = "paper"
 ) -> NDArray[np.float64]:
-    """Angular frequencies ω_i of the d_model/2 pairs, in radians per position.
+    """Angular frequencies ω_i of the d_model/2 pairs, in radians per position, from 1 downwards.
 
     ``spacing="paper"`` gives ω_i = base^(−2i/d_model), whose last value stays short of 1/base.
     ``spacing="tensor2tensor"`` gives ω_i = base^(−i/(d_model/2 − 1)), whose last value is 1/base;
     so do the authors' own code and the libraries that descend from it. At d_model = 2 both are [1].
+    ``d_model`` is positive and even, ``base``, the 10000 of the paper, at least 1. Each is the
+    float64 nearest to the exact value.
 
-    Parameters
-    ----------
-    d_model
-        Width of the encoding, a positive even integer.
-    base
-        The 10000 of the paper, a finite number of at least 1.
-    spacing
-        ``"paper"`` or ``"tensor2tensor"``.
-
-    Returns
-    -------
-    float64 array of shape (d_model/2,)
-        From 1 downwards, each the nearest to the exact value.
-
-    Examples
-    --------
     >>> frequencies(4, base=100)
     array([1. , 0.1])
-    >>> frequencies(4, base=100, spacing="tensor2tensor")
-    array([1.  , 0.01])
     """
-    return _exact.frequencies(check_clocks(d_model, base, spacing)).copy()
+    return _exact.phase(check.spec(d_model, base, spacing))[0].copy()
 
 
 def sinusoidal_table(
-    seq_len: SupportsIndex,
-    d_model: SupportsIndex,
-    *,
-    start: SupportsIndex = 0,
-    base: SupportsFloat = 10_000.0,
-    spacing: Spacing = "paper",
-    layout: Layout = "interleaved",
-    dtype: DTypeLike = np.float32,
-    workers: SupportsIndex = 1,
-) -> FloatArray:
-    """Encodings of the contiguous positions start … start + seq_len − 1.
+    seq_len: SupportsIndex, d_model: SupportsIndex, *, start: SupportsIndex = 0,
+    base: SupportsFloat = 10_000.0, spacing: Spacing = "paper",
+    frequencies: ArrayLike | None = None, layout: Layout = "interleaved",
+    dtype: DTypeLike = np.float32, workers: SupportsIndex = 1,
+) -> FloatArray:  # fmt: skip
+    """Encodings of the contiguous positions start … start + seq_len − 1, one a row.
 
-    Parameters
-    ----------
-    seq_len
-        Number of positions, an integer of at least 0.
-    d_model, base, spacing
-        As for `frequencies`.
-    start
-        First position, an integer that fits 64 bits.
-    layout
-        ``"interleaved"`` for [sin ω_0x, cos ω_0x, sin ω_1x, …], ``"split"`` for all the sines
-        followed by all the cosines.
-    dtype
-        float16, float32 or float64, each rounded once.
-    workers
-        Threads that share a long table, at least 1. They change no bit of it.
+    ``d_model``, ``base`` and ``spacing`` are as for `frequencies`; ``frequencies=`` takes d_model/2
+    numbers of magnitude up to 2²⁰ in their place. ``layout`` is ``"interleaved"`` for [sin ω_0x,
+    cos ω_0x, sin ω_1x, …], or ``"split"`` for all the sines followed by all the cosines. ``dtype``
+    is float16, float32 or float64. ``start`` and the last position must fit 64 bits. ``workers``
+    are threads that share a long table; they change no bit of it.
 
-    Returns
-    -------
-    array of shape (seq_len, d_model)
-        New. For positions of magnitude up to 2³² each entry is within 2⁻⁵⁰ of the exact value
-        before its rounding to ``dtype``: see "Accuracy" in this module. A longer table starts with
-        the shorter one, bit for bit.
+    The result is new, of shape (seq_len, d_model). For positions of magnitude up to 2⁵³ each entry
+    is within 2⁻⁵⁰ of the exact value before its one rounding to ``dtype``: see "Accuracy" in this
+    module. A longer table starts with the shorter one, bit for bit.
 
-    Examples
-    --------
     >>> sinusoidal_table(2, 4, base=100, dtype=np.float64).round(3)
     array([[0.   , 1.   , 0.   , 1.   ],
            [0.841, 0.54 , 0.1  , 0.995]])
     """
-    seq_len, start = check_integer("seq_len", seq_len, at_least=0), check_start(start)
-    clocks = check_clocks(d_model, base, spacing)
-    check_layout(layout)
-    workers = check_integer("workers", workers, at_least=1)
-    table = np.empty((seq_len, clocks.d_model), _as_float_dtype(dtype))
-    _fill(table, start, clocks, layout, max(1, min(workers, table.size // WORTH_A_THREAD)))
-    return table
+    seq_len = check.integer("seq_len", seq_len, at_least=0)
+    start, spec = check.start(start, seq_len), check.spec(d_model, base, spacing, frequencies)
+    check.choice("layout", layout, check.LAYOUTS)
+    workers = check.integer("workers", workers, at_least=1)
+    return _table(seq_len, start, spec, layout, _as_float_dtype(dtype), workers)
 
 
 def sinusoidal_encoding(
-    positions: ArrayLike,
-    d_model: SupportsIndex,
-    *,
-    base: SupportsFloat = 10_000.0,
-    spacing: Spacing = "paper",
-    layout: Layout = "interleaved",
-    dtype: DTypeLike = np.float32,
-) -> FloatArray:
+    positions: ArrayLike, d_model: SupportsIndex, *, base: SupportsFloat = 10_000.0,
+    spacing: Spacing = "paper", frequencies: ArrayLike | None = None,
+    layout: Layout = "interleaved", dtype: DTypeLike = np.float32,
+) -> FloatArray:  # fmt: skip
     """Encodings of any positions: integers or floats, negative too, in any order and shape.
 
-    Parameters
-    ----------
-    positions
-        Finite real numbers, of any shape.
-    d_model, base, spacing, layout, dtype
-        As for `sinusoidal_table`.
+    The result, a new array of shape (…, d_model), has the axes of ``positions`` first. For integers
+    and floats of magnitude up to 2⁵³ it is as accurate as a `sinusoidal_table`, whose other
+    arguments it takes; beyond that, up to 2⁶³, within 2⁻⁵⁰ + abs(x)·2⁻¹¹³.
 
-    Returns
-    -------
-    array of shape (…, d_model)
-        New, with the axes of ``positions`` first. For integers and floats of magnitude up to 2³²
-        each entry is within 2⁻⁵⁰ of the exact value before its rounding to ``dtype``, beyond that
-        within 2⁻⁵⁰ + abs(x)·2⁻⁵²: see "Accuracy" in this module.
-
-    Examples
-    --------
     >>> sinusoidal_encoding([0, 0.5, -3], 512).shape
     (3, 512)
     """
-    positions, clocks = _as_positions("positions", positions), check_clocks(d_model, base, spacing)
-    check_layout(layout)
-    encoding = np.empty((*positions.shape, clocks.d_model), _as_float_dtype(dtype))
-    rows = encoding.reshape(positions.size, clocks.d_model)
-    for chunk, pairs in _encode(positions.reshape(-1), clocks):
-        _store(rows[chunk], pairs, layout)
+    spec = check.spec(d_model, base, spacing, frequencies)
+    positions, dtype = _as_positions("positions", positions), _as_float_dtype(dtype)
+    check.choice("layout", layout, check.LAYOUTS)
+    if (dense := _dense_range(positions)) is not None:
+        first, seq_len = dense
+        return _table(seq_len, first, spec, layout, dtype).take(positions - first, axis=0)
+    encoding = np.empty((*positions.shape, spec.d_model), dtype)
+    rows = encoding.reshape(positions.size, spec.d_model)
+    for chunk, turned in _turns(positions, spec):
+        _store(rows[chunk], ENCODING_OF_0 * turned, layout)
     return encoding
 
 
 @np.errstate(under="ignore")
 def rotation_matrix(
-    offset: SupportsFloat,
-    d_model: SupportsIndex,
-    *,
-    base: SupportsFloat = 10_000.0,
-    spacing: Spacing = "paper",
-    layout: Layout = "interleaved",
-    dtype: DTypeLike = np.float64,
-) -> FloatArray:
-    """The matrix T(Δx) with PE(x + Δx) = PE(x) · T(Δx) for every x, written out.
+    offset: SupportsFloat, d_model: SupportsIndex, *, base: SupportsFloat = 10_000.0,
+    spacing: Spacing = "paper", frequencies: ArrayLike | None = None,
+    layout: Layout = "interleaved", dtype: DTypeLike = np.float64,
+) -> FloatArray:  # fmt: skip
+    """The matrix T(Δx) with PE(x + Δx) = PE(x) · T(Δx) for every x, of shape (d_model, d_model).
 
     In the interleaved layout T is block-diagonal with the 2×2 blocks
     [[cos ω_iΔx, −sin ω_iΔx], [sin ω_iΔx, cos ω_iΔx]]. It is meant for teaching and for tests:
-    `rotate` applies it without forming it.
+    `rotate` applies it without forming it. The accuracy is that of `sinusoidal_table`.
 
-    Parameters
-    ----------
-    offset
-        Δx, one finite real number.
-    d_model, base, spacing, layout, dtype
-        As for `sinusoidal_table`, the dtype being float64 unless you ask for another.
-
-    Returns
-    -------
-    array of shape (d_model, d_model)
-        New, its entries as accurate as those of the encoding.
-
-    Examples
-    --------
     >>> rotation_matrix(1, 2).round(3)
     array([[ 0.54 , -0.841],
            [ 0.841,  0.54 ]])
     """
-    offset, clocks = check_real("offset", offset), check_clocks(d_model, base, spacing)
-    check_layout(layout)
-    turned = _turn(np.array(offset), clocks)
-    matrix = np.zeros((clocks.d_model, clocks.d_model), _as_float_dtype(dtype))
-    s, c = _halves(np.arange(clocks.d_model), layout)  # the columns in which each pair stands
+    offset = float(_as_positions("offset", check.real("offset", offset)))
+    spec = check.spec(d_model, base, spacing, frequencies)
+    check.choice("layout", layout, check.LAYOUTS)
+    turned = _turn(np.array(offset), spec)
+    matrix = np.zeros((spec.d_model, spec.d_model), _as_float_dtype(dtype))
+    s, c = _halves(np.arange(spec.d_model), layout)  # the columns in which each pair stands
     matrix[s, s] = matrix[c, c] = turned.real
     matrix[s, c], matrix[c, s] = turned.imag, -turned.imag
     return matrix
@@ -286,47 +194,32 @@ def rotation_matrix(
 
 @np.errstate(under="ignore")
 def rotate(
-    x: ArrayLike,
-    offset: ArrayLike,
-    *,
-    base: SupportsFloat = 10_000.0,
-    spacing: Spacing = "paper",
-    layout: Layout = "interleaved",
-) -> FloatArray:
+    x: ArrayLike, offset: ArrayLike, *, base: SupportsFloat = 10_000.0, spacing: Spacing = "paper",
+    frequencies: ArrayLike | None = None, layout: Layout = "interleaved",
+) -> FloatArray:  # fmt: skip
     """x · T(Δx), row by row, without forming T: O(d_model) operations a row.
 
     T turns a [sin, cos] pair clockwise. Rotary embedding with the sign of RoFormer and Llama, which
     turn the other way, is ``rotate(q, -positions)``.
 
-    Parameters
-    ----------
-    x
-        Real floating-point array of shape (…, d_model), d_model even.
-    offset
-        Δx: a number, or an array that broadcasts to ``x.shape[:-1]``.
-    base, spacing, layout
-        As for `sinusoidal_table`.
+    ``x`` is of shape (…, d_model), like the result, new and of its dtype; ``offset`` broadcasts to
+    ``x.shape[:-1]``. For integer offsets up to 2⁵³ the error of a pair is at most 3·2⁻²⁴ times its
+    length for float32, 5·2⁻⁵³ times for float64; float16 is computed in float32.
 
-    Returns
-    -------
-    array of x's shape and dtype
-        New. For offsets of magnitude up to 2³² the error of a pair is at most 3·2⁻²⁴ times its
-        length for float32, and 5·2⁻⁵³ times for float64: √5 for the product, the rest for T: see
-        "Accuracy" in this module. float16 is computed in float32.
-
-    Examples
-    --------
     >>> row = sinusoidal_encoding(3, 8, dtype=np.float64)
     >>> np.allclose(rotate(row, 4), sinusoidal_encoding(7, 8, dtype=np.float64))
     True
     """
     x = _as_floats("x", x, axes=1)
-    clocks = check_clocks(x.shape[-1], base, spacing, "the last axis of x")
-    check_layout(layout)
+    spec = check.spec(x.shape[-1], base, spacing, frequencies, "the last axis of x")
+    check.choice("layout", layout, check.LAYOUTS)
     offset = _as_positions("offset", offset)
-    check_broadcast("offset", offset.shape, x.shape[:-1], "x.shape[:-1]")
+    check.broadcast("offset", offset.shape, x.shape[:-1], "x.shape[:-1]")
 
-    turned = _turn_all(offset, clocks, np.result_type(x, np.complex64))
+    pairs = spec.d_model // 2
+    turned = np.empty((*offset.shape, pairs), np.result_type(x, np.complex64))
+    for chunk, values in _turns(offset, spec):
+        turned.reshape(-1, pairs)[chunk] = values
     rotated = np.empty(x.shape, x.dtype)
     if _holds_pairs(x.dtype, layout):
         _multiply(_as_complex(x), turned, _as_complex(rotated))
@@ -338,36 +231,21 @@ def rotate(
 
 
 def similarity(
-    offset: ArrayLike,
-    d_model: SupportsIndex,
-    *,
-    base: SupportsFloat = 10_000.0,
-    spacing: Spacing = "paper",
-) -> NDArray[np.float64]:
+    offset: ArrayLike, d_model: SupportsIndex, *, base: SupportsFloat = 10_000.0,
+    spacing: Spacing = "paper", frequencies: ArrayLike | None = None,
+) -> NDArray[np.float64]:  # fmt: skip
     """Cosine between PE(x) and PE(x + Δ), whatever x: the mean of cos ω_iΔ over the pairs.
 
-    It is K(Δ)/(d_model/2) with K(Δ) = PE(x)·PE(x + Δ) = Σ_i cos ω_iΔ.
+    It is K(Δ)/(d_model/2) with K(Δ) = PE(x)·PE(x + Δ) = Σ_i cos ω_iΔ. ``offset`` is Δ; the result,
+    float64, has its shape and is within 2⁻⁴⁷ for magnitudes up to 2⁵³.
 
-    Parameters
-    ----------
-    offset
-        Δ, finite real numbers of any shape.
-    d_model, base, spacing
-        As for `frequencies`.
-
-    Returns
-    -------
-    float64 array of offset's shape
-        Zero-dimensional for a number. Within 2⁻⁴⁷ for offsets of magnitude up to 2³².
-
-    Examples
-    --------
     >>> float(similarity(0, 512))
     1.0
     """
-    offset, clocks = _as_positions("offset", offset), check_clocks(d_model, base, spacing)
+    offset = _as_positions("offset", offset)
+    spec = check.spec(d_model, base, spacing, frequencies)
     cosine = np.empty(offset.shape)
-    for chunk, turned in _turns(offset, clocks):
+    for chunk, turned in _turns(offset, spec):
         cosine.reshape(-1)[chunk] = turned.real.mean(axis=-1)
     return cosine
 
@@ -377,176 +255,117 @@ def attention_terms(
 ) -> AttentionTerms:
     """Split the score (x + e)W_q · ((y + f)W_k)ᵀ into its four terms, not scaled by √d_k.
 
-    Parameters
-    ----------
-    x, e
-        Content and position of the queries, shape (…, n, d_model); leading axes may broadcast.
-    y, f
-        Content and position of the keys, shape (…, m, d_model); leading axes may broadcast.
-    w_q, w_k
-        Projections of shape (d_model, d_k).
+    ``x`` and ``e`` are content and position of the queries, of shape (…, n, d_model); ``y`` and
+    ``f`` those of the keys, of shape (…, m, d_model); leading axes may broadcast. ``w_q`` and
+    ``w_k`` are projections of shape (d_model, d_k). Each term is of shape (…, n, m), and their sum
+    is the score.
 
-    Returns
-    -------
-    AttentionTerms
-        Each of shape (…, n, m). Their sum is the score.
-
-    Examples
-    --------
     >>> one = np.ones((1, 2))
-    >>> [float(term.item()) for term in attention_terms(one, one, one, one, np.eye(2), np.eye(2))]
-    [2.0, 2.0, 2.0, 2.0]
+    >>> terms = attention_terms(one, 3 * one, one, one, np.eye(2), np.eye(2))
+    >>> terms.content_content, terms.position_position
+    (array([[6.]]), array([[2.]]))
     """
     rows = (("x", x), ("y", y), ("e", e), ("f", f), ("w_q", w_q), ("w_k", w_k))
     x, y, e, f, w_q, w_k = (_as_floats(name, values, axes=2) for name, values in rows)
-    if w_q.ndim != 2 or w_q.shape != w_k.shape:
-        raise ValueError(
-            f"w_q and w_k must have one shape (d_model, d_k), got {w_q.shape} and {w_k.shape}"
-        )
-    for name, array in (("x", x), ("y", y), ("e", e), ("f", f)):
-        check_row_width(name, array.shape[-1], w_q.shape[0])
-    check_same_rows("e", e.shape, "x", x.shape)
-    check_same_rows("f", f.shape, "y", y.shape)
-    check_leading_axes({"x": x.shape, "e": e.shape, "y": y.shape, "f": f.shape})
+    check.terms(x.shape, y.shape, e.shape, f.shape, w_q.shape, w_k.shape)
     (x, e), (y, f) = np.broadcast_arrays(x, e), np.broadcast_arrays(y, f)
     queries, keys = (x @ w_q, e @ w_q), (y @ w_k, f @ w_k)
     return AttentionTerms(*(q @ k.swapaxes(-1, -2) for q in queries for k in keys))
 
 
 @np.errstate(under="ignore")
-def _turn(positions: NDArray[np.float64], clocks: Clocks) -> ComplexArray:
+def _turn(positions: NDArray, spec: Spec) -> ComplexArray:
     """T(x) as the numbers cos ω_ix − i sin ω_ix, shape (*positions.shape, pairs)."""
-    turns, marks = _exact.turns(clocks), _exact.marks()
-    whole = np.rint(positions)[..., np.newaxis]
-    part = positions[..., np.newaxis] - whole
-    high = _fraction(_fraction(whole * turns.coarse) + whole * turns.medium)  # exact up to 2³²
-    low = _fraction(whole * turns.fine + part * turns.nearest)
-    mark = np.rint((high + low) * _exact.MARKS)
-    angle = 2 * np.pi * ((high - mark / _exact.MARKS) + low)  # below 0.0031
+    (omega, high, low), (near, missing) = _exact.phase(spec), _exact.marks()
+    positions = positions[..., np.newaxis]
+    whole = np.rint(positions.astype(np.float64))
+    integer = positions if positions.dtype.kind == "i" else whole.astype(np.int64)
+    phase = integer * high + np.rint(whole * (low * 2.0**-64)).astype(np.int64)  # wraps at one turn
+    mark = (phase + 2**53) >> 54
+    angle = (phase - (mark << 54)) * (2 * np.pi * 2.0**-64)
 
     square = angle * angle
     rest = np.empty(angle.shape, np.complex128)  # e^(−i·angle) − 1, by its series
     rest.real = square * (square / 24 - 0.5)
     rest.imag = -angle * (1 - square * (1 / 6 - square / 120))
-    index = mark.astype(np.int64) & (_exact.MARKS - 1)  # MARKS is a power of 2
-    nearest = marks.nearest[index]
+    mark &= _exact.MARKS - 1  # MARKS is a power of 2
+    nearest = near[mark]
     rest *= nearest
-    rest += marks.missing[index]
+    rest += missing[mark]
     rest += nearest
+    if (part := positions - whole).any():
+        rest *= np.cos(part * omega) - 1j * np.sin(part * omega)
     return rest
 
 
-def _fraction(turns: NDArray[np.float64]) -> NDArray[np.float64]:
-    """What is left of an angle in turns, from −½ to ½, when the whole turns are taken off."""
-    return turns - np.rint(turns)
-
-
-def _turns(positions: NDArray[np.float64], clocks: Clocks) -> Iterator[tuple[slice, ComplexArray]]:
+def _turns(positions: NDArray, spec: Spec) -> Iterator[tuple[slice, ComplexArray]]:
     """`_turn` of the positions in order, a chunk at a time."""
-    flat = positions.reshape(-1)
-    for chunk in _chunks(flat, clocks):
-        yield chunk, _turn(flat[chunk], clocks)
+    flat, size = positions.reshape(-1), max(1, 2 * CHUNK // spec.d_model)
+    for first in range(0, flat.size, size):
+        chunk = slice(first, first + size)
+        yield chunk, _turn(flat[chunk], spec)
 
 
-def _chunks(positions: NDArray[np.float64], clocks: Clocks) -> Iterator[slice]:
-    size = max(1, 2 * CHUNK // clocks.d_model)
-    return (slice(first, first + size) for first in range(0, positions.size, size))
-
-
-def _encode(
-    positions: NDArray[np.float64], clocks: Clocks, unit: int = 1
-) -> Iterator[tuple[slice, ComplexArray]]:
-    """PE(unit·x), as sin + i cos, of the positions x in order, a chunk at a time. Where integers
-    share few blocks of 64 it is PE(64·unit·a)·T(unit·b), and the blocks are encoded like this too.
-    """
-    if (shared := _shared_blocks(positions)) is None or unit > BLOCK:
-        for chunk, turned in _turns(unit * positions, clocks):
-            yield chunk, ENCODING_OF_0 * turned
-        return
-    blocks, which = shared
-    ahead = np.empty((blocks.size, clocks.d_model // 2), np.complex128)
-    for chunk, pairs in _encode(blocks, clocks, BLOCK * unit):
-        ahead[chunk] = pairs
-    for chunk in _chunks(positions, clocks):
-        pairs = ahead.take(which[chunk], axis=0)
-        steps = positions[chunk] - BLOCK * blocks[which[chunk]]
-        pairs *= _powers(unit, clocks).take(steps.astype(np.intp), axis=0)
-        yield chunk, pairs
-
-
-def _shared_blocks(
-    positions: NDArray[np.float64],
-) -> tuple[NDArray[np.float64], NDArray[np.intp]] | None:
-    """The blocks of 64 that integers lie in, and which of them is each one's; None if too few share
-    one, or for fractions."""
-    if positions.size < SHARE or not np.array_equal(positions, np.rint(positions)):
+def _dense_range(positions: NDArray) -> tuple[int, int] | None:
+    """First and number of the integers that the positions lie among, if these are no more than they
+    are: then a table of them is soon made, and looked up."""
+    if positions.dtype.kind != "i" or positions.size < BLOCK:
         return None
-    blocks, which = np.unique(np.floor(positions / BLOCK), return_inverse=True)
-    return (blocks, which) if SHARE * blocks.size <= positions.size else None
-
-
-def _turn_all(positions: NDArray[np.float64], clocks: Clocks, dtype: DTypeLike) -> ComplexArray:
-    """`_turn` of the positions, in a complex dtype."""
-    turned = np.empty((*positions.shape, clocks.d_model // 2), dtype)
-    rows = turned.reshape(positions.size, clocks.d_model // 2)
-    for chunk, values in _turns(positions, clocks):
-        rows[chunk] = values
-    return turned
+    first, last = int(positions.min()), int(positions.max())
+    return (first, last - first + 1) if last - first < positions.size else None
 
 
 @lru_cache(maxsize=8)
-def _powers(step: int, clocks: Clocks) -> ComplexArray:
+def _powers(step: int, spec: Spec) -> ComplexArray:
     """T(0), T(step), …, T(63·step)."""
-    return _turn_all(step * np.arange(float(BLOCK)), clocks, np.complex128)
+    return _turn(step * np.arange(BLOCK), spec)
 
 
-def _fill(table: FloatArray, start: int, clocks: Clocks, layout: Layout, workers: int) -> None:
+def _table(
+    seq_len: int, start: int, spec: Spec, layout: Layout, dtype: DTypeLike, workers: int = 1
+) -> FloatArray:
     """Every worker takes the next part that is left; one of them is the caller's thread."""
-    parts = deque(_parts(table, start, clocks, workers))
+    table = np.empty((seq_len, spec.d_model), dtype)
+    workers = max(1, min(workers, table.size // WORTH_A_THREAD))
+    parts = deque(_parts(table, start, spec, workers))
 
     def work() -> None:
         while True:
             try:
-                rows, ahead = parts.popleft()
+                part = parts.popleft()
             except IndexError:  # no part is left
                 return
-            _fill_blocks(rows, ahead, clocks, layout)
+            _store_products(*part, layout)
 
     if workers == 1:
-        return work()
+        work()
+        return table
     with ThreadPoolExecutor(workers - 1) as pool:  # NumPy multiplies without Python's lock
-        try:
-            others = [pool.submit(work) for _ in range(1, workers)]
-        except RuntimeError:  # no thread can be started any more: the interpreter is shutting down
-            others = []
+        others = [pool.submit(work) for _ in range(1, workers)]
         work()
     for other in others:
         other.result()
+    return table
 
 
 def _parts(
-    table: FloatArray, start: int, clocks: Clocks, workers: int
-) -> Iterator[tuple[FloatArray, ComplexArray]]:
-    """The rows of a table, 64² at a time and these in equal parts, each with the
-    PE(origin)·T(64a) of its blocks."""
+    table: FloatArray, start: int, spec: Spec, workers: int
+) -> Iterator[tuple[FloatArray, ComplexArray, ComplexArray]]:
+    """The rows of a table in blocks of 64, 64 blocks at a time and these in equal parts, each with
+    PE(origin)·T(64a) of its blocks a, and T(b). The last block may be shorter."""
+    near = _powers(1, spec)
     for row in range(0, len(table), BLOCK * BLOCK):
         rows = table[row : row + BLOCK * BLOCK]
-        ahead = ENCODING_OF_0 * _turn(np.array([float(start + row)]), clocks)
+        ahead = ENCODING_OF_0 * _turn(np.array([start + row]), spec)
         if len(rows) > BLOCK:
-            ahead = ahead * _powers(BLOCK, clocks)[: -(-len(rows) // BLOCK)]
+            ahead = ahead * _powers(BLOCK, spec)[: -(-len(rows) // BLOCK)]
+        whole, left = divmod(len(rows), BLOCK)
+        blocks = rows[: whole * BLOCK].reshape(whole, BLOCK, spec.d_model)
         size = -(-len(ahead) // workers)
-        for a in range(0, len(ahead), size):
-            yield rows[a * BLOCK : (a + size) * BLOCK], ahead[a : a + size]
-
-
-def _fill_blocks(rows: FloatArray, ahead: ComplexArray, clocks: Clocks, layout: Layout) -> None:
-    """A block of 64 rows, ahead[a]·T(0) … ahead[a]·T(63), for each a; the last may be shorter."""
-    near = _powers(1, clocks)
-    whole, left = divmod(len(rows), BLOCK)
-    blocks = rows[: whole * BLOCK].reshape(whole, BLOCK, clocks.d_model)
-    _store_products(blocks, ahead[:whole], near, layout)
-    if left:
-        _store_products(rows[np.newaxis, -left:], ahead[-1:], near[:left], layout)
+        for a in range(0, whole, size):
+            yield blocks[a : a + size], ahead[:whole][a : a + size], near
+        if left:
+            yield rows[np.newaxis, -left:], ahead[-1:], near[:left]
 
 
 def _store_products(
@@ -554,12 +373,9 @@ def _store_products(
 ) -> None:
     """``rows[a, b] = ahead[a] · near[b]``, straight into the rows where they can hold pairs."""
     if _holds_pairs(rows.dtype, layout):
-        _multiply(ahead[:, np.newaxis], near, _as_complex(rows))
-        return
-    step = max(1, CHUNK // near.shape[-1])
+        return _multiply(ahead[:, np.newaxis], near, _as_complex(rows))
     for block, first in zip(rows, ahead, strict=True):
-        for b in range(0, len(near), step):
-            _store(block[b : b + step], first * near[b : b + step], layout)
+        _store(block, first * near, layout)
 
 
 def _multiply(a: NDArray, b: NDArray, out: NDArray) -> None:
@@ -588,8 +404,7 @@ def _halves(array: NDArray, layout: Layout) -> tuple[NDArray, NDArray]:
     return array[..., :middle], array[..., middle:]
 
 
-def _holds_pairs(dtype: np.dtype, layout: Layout) -> bool:
-    """Whether two neighbours in memory are what NumPy takes for a complex number."""
+def _holds_pairs(dtype: np.dtype, layout: Layout) -> bool:  # as a complex number does
     return layout == "interleaved" and dtype.isnative and dtype.itemsize > 2
 
 
@@ -600,17 +415,20 @@ def _as_complex(rows: FloatArray) -> NDArray:
     return rows.view(np.result_type(rows, np.complex64))
 
 
-def _as_positions(name: str, values: ArrayLike) -> NDArray[np.float64]:
-    """Finite real numbers as float64; integers up to 2⁵³ stay exact."""
+def _as_positions(name: str, values: ArrayLike) -> NDArray:
+    """Real numbers below 2⁶³ in magnitude: integers as int64, others as float64."""
     array = _as_array(name, values)
     if array.dtype.kind not in "iuf":
         raise TypeError(f"{name} must be real numbers, got {values!r} of dtype {array.dtype}")
+    if array.dtype.kind == "i":
+        return array.astype(np.int64)
     with np.errstate(over="ignore"):  # what a float64 cannot hold becomes infinite, and is refused
-        array = array.astype(np.float64)
-    if not np.isfinite(array).all():
-        bad = array[~np.isfinite(array)].flat[0]
-        raise ValueError(f"{name} must be finite, got {bad}")
-    return array
+        numbers = array.astype(np.float64)
+    if not (good := np.isfinite(numbers)).all():
+        raise ValueError(f"{name} must be finite, got {numbers[~good].flat[0]}")
+    if not (good := (numbers >= -(2.0**63)) & (numbers < 2.0**63)).all():
+        raise ValueError(f"{name} must fit 64 bits, got {numbers[~good].flat[0]}")
+    return numbers if array.dtype.kind == "f" else array.astype(np.int64)
 
 
 def _as_float_dtype(dtype: DTypeLike) -> np.dtype:
@@ -628,7 +446,7 @@ def _as_floats(name: str, values: ArrayLike, *, axes: int) -> FloatArray:
     array = _as_array(name, values)
     if array.dtype.kind != "f" or array.dtype.itemsize > 8:
         raise TypeError(f"{name} must be of float16, float32 or float64, got {array.dtype}")
-    check_axes(name, array.shape, at_least=axes)
+    check.axes(name, array.shape, at_least=axes)
     return array
 
 

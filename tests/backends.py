@@ -1,19 +1,12 @@
-"""The implementations behind one face, so that a test is written once and run on each.
+"""The implementations behind one face, so that a test is written once and run on both."""
 
-PyTorch's runs in two ways: on the CPU NumPy does the arithmetic, on a device PyTorch's operations
-do. `on_device` runs the second way on the CPU: PyTorch is told that something watches it.
-"""
-
-from collections.abc import Callable
 from dataclasses import dataclass
-from functools import wraps
-from types import ModuleType, SimpleNamespace
+from types import ModuleType
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
-from torch.utils._python_dispatch import TorchDispatchMode
 
 import pe_lib.numpy
 import pe_lib.torch
@@ -24,7 +17,7 @@ class Backend:
     """A module of the library, with its arrays and dtypes."""
 
     name: str
-    pe: ModuleType | SimpleNamespace
+    pe: ModuleType
 
     def array(self, values: Any, dtype: str | None = None) -> Any:
         array = np.array(values, dtype)
@@ -37,24 +30,5 @@ class Backend:
         return np.asarray(values if self.name == "numpy" else values.detach())
 
 
-class Watcher(TorchDispatchMode):
-    """Sees every operation, as a tracer does, and lets it pass."""
-
-    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        return func(*args, **(kwargs or {}))
-
-
-def on_device(function: Callable[..., Any]) -> Callable[..., Any]:
-    @wraps(function)
-    def run(*args: Any, **kwargs: Any) -> Any:
-        with Watcher():  # type: ignore[no-untyped-call]
-            return function(*args, **kwargs)
-
-    return run
-
-
 NUMPY, TORCH = Backend("numpy", pe_lib.numpy), Backend("torch", pe_lib.torch)
-FUNCTIONS = {name: getattr(pe_lib.torch, name) for name in pe_lib.numpy.__all__}
-DEVICE = Backend("device", SimpleNamespace(**{name: on_device(f) for name, f in FUNCTIONS.items()}))
 both = pytest.mark.parametrize("backend", [NUMPY, TORCH], ids=lambda backend: backend.name)
-every = pytest.mark.parametrize("backend", [NUMPY, TORCH, DEVICE], ids=lambda backend: backend.name)

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from backends import NUMPY, TORCH, Backend, every
+from backends import NUMPY, TORCH, Backend, both
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -18,7 +18,7 @@ layouts = st.sampled_from(["interleaved", "split"])
 integers = st.integers(-(2**20), 2**20)
 shifts = st.one_of(integers, st.floats(-1000, 1000).map(lambda x: round(x * 256) / 256))
 options = st.fixed_dictionaries({"base": bases, "spacing": spacings})
-quick = settings(max_examples=25, deadline=None)
+quick = settings(max_examples=20, deadline=None)
 
 
 def encode(backend: Backend, positions: Any, d_model: int, **options: Any) -> np.ndarray:
@@ -30,7 +30,7 @@ def matrix(backend: Backend, offset: float, d_model: int, **options: Any) -> np.
     return backend.numpy(backend.pe.rotation_matrix(offset, d_model, **options))
 
 
-@every
+@both
 @quick
 @given(x=integers, shift=shifts, d_model=widths, options=options, layout=layouts)
 def test_a_shift_is_a_rotation(
@@ -45,7 +45,7 @@ def test_a_shift_is_a_rotation(
     np.testing.assert_allclose(turned, shifted, atol=ATOL)
 
 
-@every
+@both
 @quick
 @given(a=shifts, b=shifts, d_model=widths, options=options, layout=layouts)
 def test_rotations_are_a_group(
@@ -61,7 +61,7 @@ def test_rotations_are_a_group(
     assert np.array_equal(matrix(backend, 0, d_model, **options), np.eye(d_model))
 
 
-@every
+@both
 @quick
 @given(shift=shifts, d_model=widths, layout=layouts, seed=st.integers(0, 999))
 def test_rotate_is_the_dense_product(
@@ -75,7 +75,7 @@ def test_rotate_is_the_dense_product(
     np.testing.assert_allclose(np.linalg.norm(turned, axis=-1), norms, rtol=1e-14)
 
 
-@every
+@both
 @pytest.mark.parametrize("layout", ["interleaved", "split"])
 @pytest.mark.parametrize("shape", [(), (1,), (3,), (2, 1), (2, 3), (5, 2, 3)])
 def test_rotate_broadcasts_its_offset(
@@ -91,7 +91,7 @@ def test_rotate_broadcasts_its_offset(
         np.testing.assert_allclose(turned[index], x[index] @ t, atol=1e-13)
 
 
-@every
+@both
 @quick
 @given(x=integers, y=integers, d_model=widths, options=options)
 def test_inner_product_depends_on_the_distance_alone(
@@ -106,7 +106,7 @@ def test_inner_product_depends_on_the_distance_alone(
     assert float(backend.pe.similarity(0, d_model, **options)) == 1
 
 
-@every
+@both
 @quick
 @given(
     short=st.integers(0, 300),
@@ -125,7 +125,7 @@ def test_a_longer_table_starts_with_the_shorter(
     )
 
 
-@every
+@both
 @quick
 @given(seq_len=st.integers(0, 200), start=integers, d_model=widths, options=options, layout=layouts)
 def test_a_table_is_the_encoding_of_its_positions(
@@ -138,7 +138,7 @@ def test_a_table_is_the_encoding_of_its_positions(
     np.testing.assert_allclose(table, encode(backend, positions, d_model, **options), atol=2.0**-49)
 
 
-@every
+@both
 @quick
 @given(x=shifts, d_model=widths, options=options)
 def test_layouts_are_one_permutation_apart(
@@ -168,19 +168,19 @@ def test_implementations_agree(
 ) -> None:
     """Tables bit for bit; direct encodings to a unit in the last place of float64."""
 
-    def both_ways(backend: Backend) -> tuple[np.ndarray, np.ndarray]:
+    def two_ways(backend: Backend) -> tuple[np.ndarray, np.ndarray]:
         ours = options | {"layout": layout, "dtype": backend.dtype(dtype)}
         table = backend.pe.sinusoidal_table(seq_len, d_model, start=start, **ours)
         return backend.numpy(table), encode(backend, range(start, start + 5), d_model, **ours)
 
-    (table, rows), (torch_table, torch_rows) = both_ways(NUMPY), both_ways(TORCH)
+    (table, rows), (torch_table, torch_rows) = two_ways(NUMPY), two_ways(TORCH)
     assert table.dtype == torch_table.dtype == np.dtype(dtype)
     assert np.array_equal(table, torch_table)
     atol = max(2.0**-51, float(np.finfo(dtype).eps) / 2)
     np.testing.assert_allclose(rows, torch_rows, rtol=0, atol=atol)
 
 
-@every
+@both
 def test_frequencies_fall_from_1_as_each_spacing_says(backend: Backend) -> None:
     paper = backend.numpy(backend.pe.frequencies(512))
     assert paper.dtype == np.float64
@@ -194,7 +194,7 @@ def test_frequencies_fall_from_1_as_each_spacing_says(backend: Backend) -> None:
     assert backend.numpy(backend.pe.frequencies(6, base=1)).tolist() == [1, 1, 1]
 
 
-@every
+@both
 def test_definition(backend: Backend) -> None:
     """Equation of section 3.5, entry by entry."""
     table = backend.numpy(backend.pe.sinusoidal_table(50, 16, dtype=backend.dtype("float64")))
@@ -205,7 +205,7 @@ def test_definition(backend: Backend) -> None:
             assert table[x, 2 * i + 1] == pytest.approx(np.cos(angle), abs=1e-14)
 
 
-@every
+@both
 def test_defaults_and_new_arrays(backend: Backend) -> None:
     pe = backend.pe
     assert str(pe.sinusoidal_table(3, 4).dtype).endswith("float32")
@@ -218,14 +218,14 @@ def test_defaults_and_new_arrays(backend: Backend) -> None:
         assert not (backend.numpy(make(4)) == 7).any()
 
 
-@every
+@both
 @pytest.mark.parametrize("dtype", ["int8", "int16", "int32", "int64", "uint8", "uint16", "uint64"])
 def test_integer_positions_of_any_dtype(backend: Backend, dtype: str) -> None:
     positions = backend.array([[0, 1], [2, 100]], dtype)
     assert np.array_equal(encode(backend, positions, 8), encode(backend, [[0, 1], [2, 100]], 8))
 
 
-@every
+@both
 @pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
 def test_float_positions_of_any_dtype(backend: Backend, dtype: str) -> None:
     values = np.array([0.1, -2.5, 1000.25], dtype)
@@ -234,7 +234,7 @@ def test_float_positions_of_any_dtype(backend: Backend, dtype: str) -> None:
     )
 
 
-@every
+@both
 @pytest.mark.parametrize("shape", [(), (0,), (1,), (3, 0, 2), (2, 3, 4)])
 def test_positions_of_any_shape(backend: Backend, shape: tuple[int, ...]) -> None:
     positions = np.arange(int(np.prod(shape))).reshape(shape)
@@ -259,7 +259,7 @@ EXTREMES: dict[str, Callable[[], np.ndarray]] = {
     "half table": lambda: NUMPY.pe.sinusoidal_table(300, 64, dtype=np.float16),
     "table": lambda: NUMPY.pe.sinusoidal_table(300, 64, base=1e300),
     "encoding": lambda: NUMPY.pe.sinusoidal_encoding([1e-310, 3], 64, base=1e300),
-    "far positions": lambda: NUMPY.pe.sinusoidal_encoding([1e300, -1e18], 64),
+    "far positions": lambda: NUMPY.pe.sinusoidal_encoding([9e18, -1e18, 2.0**62], 64),
     "matrix": lambda: NUMPY.pe.rotation_matrix(1, 64, base=1e300, dtype=np.float32),
     "rotate": lambda: NUMPY.pe.rotate(ONES, 1, base=1e300),
     "similarity": lambda: NUMPY.pe.similarity(1e-310, 64, base=1e300),
@@ -279,14 +279,7 @@ def test_numpys_settings_are_left_as_they_were() -> None:
     assert (np.getbufsize(), np.geterr()) == before
 
 
-@pytest.mark.parametrize("dtype", ["float16", "float32"])
-def test_layouts_of_the_widest_table_are_one_permutation_apart(dtype: str) -> None:
-    interleaved = NUMPY.pe.sinusoidal_table(65, 16_384, dtype=dtype)
-    split = NUMPY.pe.sinusoidal_table(65, 16_384, layout="split", dtype=dtype)
-    assert np.array_equal(split, np.hstack([interleaved[:, 0::2], interleaved[:, 1::2]]))
-
-
-@every
+@both
 @pytest.mark.parametrize("layout", ["interleaved", "split"])
 @pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
 def test_rotate_takes_any_array(backend: Backend, layout: str, dtype: str) -> None:
@@ -309,7 +302,7 @@ def test_rotate_takes_any_array(backend: Backend, layout: str, dtype: str) -> No
         assert np.array_equal(backend.numpy(view), before), name
 
 
-@every
+@both
 def test_attention_terms_add_up_to_the_score(backend: Backend) -> None:
     rng = np.random.default_rng(6)
     shapes = [(2, 3, 8), (2, 4, 8), (3, 8), (4, 8), (8, 5), (8, 5)]
@@ -329,7 +322,7 @@ def test_attention_terms_add_up_to_the_score(backend: Backend) -> None:
     np.testing.assert_allclose(arrays[2], (e @ w_q) @ (y @ w_k).swapaxes(-1, -2), atol=1e-12)
 
 
-@every
+@both
 @pytest.mark.parametrize("deep", range(4), ids=["x", "y", "e", "f"])
 def test_all_attention_terms_have_one_shape(backend: Backend, deep: int) -> None:
     shapes: list[tuple[int, ...]] = [(3, 8), (4, 8), (3, 8), (4, 8), (8, 5), (8, 5)]
@@ -338,14 +331,7 @@ def test_all_attention_terms_have_one_shape(backend: Backend, deep: int) -> None
     assert [tuple(term.shape) for term in terms] == 4 * [(2, 3, 4)]
 
 
-@every
-def test_leading_axes_of_attention_terms_are_matched_from_the_last(backend: Backend) -> None:
-    shapes = [(5, 2, 3, 8), (2, 4, 8), (3, 8), (1, 1, 4, 8), (8, 5), (8, 5)]
-    terms = backend.pe.attention_terms(*(backend.array(np.ones(shape)) for shape in shapes))
-    assert [tuple(term.shape) for term in terms] == 4 * [(5, 2, 3, 4)]
-
-
-@every
+@both
 def test_position_position_term_is_the_kernel(backend: Backend) -> None:
     """With W_qW_kᵀ = I the last term is K(x − y), by the theorem."""
     e = backend.pe.sinusoidal_table(6, 8, dtype=backend.dtype("float64"))

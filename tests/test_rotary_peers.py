@@ -1,25 +1,24 @@
 """Rotary embedding beside the transformers library: the same turn, pairs and frequencies.
 
-Nothing is downloaded: configurations and random weights are enough. `pe_lib.book.rope` restates the
-peers' formulas for chapters 10 and 11, so its functions are tested here too.
+Nothing is downloaded: configurations and random weights are enough.
 """
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
-from torch import Tensor
-from transformers import LlamaConfig
-from transformers.modeling_rope_utils import ROPE_INIT_FUNCTIONS
+from safetensors import safe_open
+from torch import Tensor, nn
+from transformers import GPTNeoXConfig, LlamaConfig, PreTrainedModel
 from transformers.models.gpt_neox import modeling_gpt_neox as gpt_neox
 from transformers.models.gptj import modeling_gptj as gpt_j
 from transformers.models.llama import modeling_llama as llama
 
 import pe_lib.numpy as pe
-from pe_lib.book import rope
-from pe_lib.torch import RotaryPositionalEncoding
+from pe_lib.torch import RotaryPositionalEncoding, SinusoidalPositionalEncoding
 
 HEADS, HEAD_DIM, LENGTH = 4, 32, 40
 FLOAT32_ANGLE = 6 * 2 * LENGTH * 2.0**-23  # peers form angles in float32; entries stay below 6
@@ -132,46 +131,83 @@ def test_a_layer_of_llama_runs_interleaved_with_its_weights_folded() -> None:
     assert (attention_of(layer, x, interleaved, as_it_is) - expected).abs().max() > 1e-2 * size
 
 
-def test_the_books_formulas_are_the_peers() -> None:
+SCALINGS: dict[str, dict[str, Any]] = {
+    "default": {},
+    "linear": {"factor": 4.0},
+    "dynamic": {"factor": 4.0},
+    "yarn": {"factor": 8.0, "original_max_position_embeddings": 512},
+    "llama3": {
+        "factor": 8.0,
+        "low_freq_factor": 1.0,
+        "high_freq_factor": 4.0,
+        "original_max_position_embeddings": 512,
+    },
+}
+
+
+@pytest.mark.parametrize("kind", SCALINGS)
+def test_tables_of_scaled_frequencies_are_the_peers(kind: str) -> None:
+    """Entry by entry: the peer's frequencies given to ours, linear, NTK-aware, YaRN and Llama 3."""
+    parameters = {"rope_type": kind, "rope_theta": 500_000.0, **SCALINGS[kind]}
+    settings = config(rope_parameters=parameters, max_position_embeddings=64)
+    peer, positions = llama.LlamaRotaryEmbedding(settings), torch.arange(300)
+    their_cos, their_sin = peer(torch.zeros(1), positions[None])  # "dynamic" looks at the length
+    rotary = RotaryPositionalEncoding(HEAD_DIM, frequencies=peer.inv_freq, layout="split")
+    cos, sin = (peer.attention_scaling * table for table in rotary.tables(positions))
+    angle_error = 300 * 2.0**-24 * 2  # theirs: an angle in float32
+    assert (cos - their_cos[0]).abs().max() < angle_error
+    assert (sin[:, HEAD_DIM // 2 :] - their_sin[0, :, HEAD_DIM // 2 :]).abs().max() < angle_error
+    assert torch.equal(sin[:, : HEAD_DIM // 2], -sin[:, HEAD_DIM // 2 :])
+    x = random_heads()
+    theirs = llama.apply_rotary_pos_emb(x, x, their_cos[:, :LENGTH], their_sin[:, :LENGTH])[0]
+    ours = rotary(x, tables=(cos[:LENGTH], sin[:LENGTH]))
+    assert (ours - theirs).abs().max() < FLOAT32_ANGLE
+    if kind != "default":
+        assert not np.allclose(peer.inv_freq, pe.frequencies(HEAD_DIM, base=500_000), rtol=0.01)
+
+
+def test_partial_rotary_is_the_peers() -> None:
+    """GPT-NeoX turns a quarter of the entries."""
+    parameters = {"rope_type": "default", "rope_theta": 1e4, "partial_rotary_factor": 0.25}
+    settings = GPTNeoXConfig(hidden_size=HEADS * HEAD_DIM, num_attention_heads=HEADS)
+    settings.rope_parameters = parameters
     x, positions = random_heads(), torch.arange(LENGTH)
-    for formula, peer in (
-        (rope.gpt_neox, gpt_neox_turn),
-        (rope.gpt_neox, llama_turn),
-        (rope.gpt_j, gpt_j_turn),
-    ):
-        ours = formula(x.numpy(), positions.numpy())
-        assert np.abs(ours - peer(x, positions).numpy()).max() < FLOAT32_ANGLE
+    cos, sin = gpt_neox.GPTNeoXRotaryEmbedding(settings)(x, positions[None])
+    assert cos.shape[-1] == HEAD_DIM // 4
+    theirs = gpt_neox.apply_rotary_pos_emb(x, x, cos, sin)[0]
+    for layout in ("split", "interleaved"):
+        rotary = RotaryPositionalEncoding(HEAD_DIM, rotary_dim=HEAD_DIM // 4, layout=layout)
+        assert torch.equal(rotary(x)[..., HEAD_DIM // 4 :], x[..., HEAD_DIM // 4 :])
+        close = (rotary(x) - theirs).abs().max() < FLOAT32_ANGLE
+        assert close == (layout == "split")
 
 
-def peers_frequencies(
-    kind: str, d: int, base: float, length: int, scale: float, **options: Any
-) -> tuple[np.ndarray, float]:
-    """What transformers makes of a `rope_parameters` entry: frequencies, factor on cos and sin."""
-    parameters = {"rope_type": kind, "rope_theta": base, "factor": scale}
-    if kind == "yarn":
-        parameters["original_max_position_embeddings"] = length
-    settings = config(head_dim=d, max_position_embeddings=length, rope_parameters=parameters)
-    frequencies, factor = ROPE_INIT_FUNCTIONS[kind](settings, torch.device("cpu"), **options)
-    return frequencies.double().numpy(), factor
+class Reader(PreTrainedModel):  # type: ignore[misc]
+    """A model of the transformers library that holds our modules."""
+
+    config_class = LlamaConfig
+
+    def __init__(self, config: LlamaConfig) -> None:
+        super().__init__(config)
+        self.embed = nn.Embedding(16, 8)
+        self.encode = SinusoidalPositionalEncoding(8, 32)
+        self.rotary = RotaryPositionalEncoding(8, frequencies=(1.0, 0.1, 0.01, 0.001))
+        self.post_init()
+
+    def forward(self, ids: Tensor) -> Tensor:
+        return self.rotary(self.encode(self.embed(ids)))
 
 
-MODELS = [(128, 1e4, 4096), (128, 5e5, 8192), (64, 1e4, 2048)]
-
-
-@pytest.mark.parametrize(("d", "base", "length"), MODELS)
-@pytest.mark.parametrize("scale", [2.0, 8.0, 32.0])
-def test_scaled_frequencies_are_the_peers(d: int, base: float, length: int, scale: float) -> None:
-    interpolated, _ = peers_frequencies("linear", d, base, length, scale)
-    assert np.allclose(rope.interpolated(scale, d, base, length), interpolated, rtol=1e-5)
-
-    # With a factor of 1, "dynamic" takes its scale from the length of the text.
-    reached = int(scale * length)
-    dynamic, _ = peers_frequencies("dynamic", d, base, length, 1.0, seq_len=reached)
-    assert np.allclose(rope.ntk_aware(scale, d, base, length), dynamic, rtol=1e-5)
-
-    yarn, factor = peers_frequencies("yarn", d, base, length, scale)
-    assert np.allclose(rope.yarn(scale, d, base, length), yarn, rtol=1e-5)
-    assert factor == pytest.approx(0.1 * np.log(scale) + 1)
-
-    others = [rope.interpolated, rope.ntk_aware, rope.extrapolated]
-    assert not any(np.allclose(other(scale, d, base, length), yarn, rtol=0.01) for other in others)
+@torch.no_grad()
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_a_model_comes_out_of_from_pretrained_right(tmp_path: Path, dtype: torch.dtype) -> None:
+    """transformers makes models on meta and leaves non-persistent buffers uninitialised."""
+    ids = torch.arange(16)[None]
+    model = Reader(config()).to(dtype)
+    expected = model(ids)
+    model.save_pretrained(tmp_path)
+    with safe_open(tmp_path / "model.safetensors", "pt") as saved:
+        assert set(saved.keys()) == {"embed.weight"}
+    loaded = Reader.from_pretrained(tmp_path, dtype=dtype)
+    assert torch.equal(loaded(ids), expected)
+    assert (expected - RotaryPositionalEncoding(8)(model.embed(ids))).abs().max() > 0.5

@@ -11,7 +11,9 @@ from torch import Tensor
 from pe_lib.torch import (
     RotaryPositionalEncoding,
     SinusoidalPositionalEncoding,
+    frequencies,
     rotate,
+    rotation_matrix,
     similarity,
     sinusoidal_encoding,
     sinusoidal_table,
@@ -35,102 +37,63 @@ def compiled(function: Callable[..., Any], **options: Any) -> Callable[..., Any]
 
 
 @LAYOUTS
-@pytest.mark.parametrize("dynamic", [None, True])
-def test_module_compiles_whole_and_leaves_its_table(layout: Any, dynamic: bool | None) -> None:
+@pytest.mark.parametrize(("dynamic", "warm"), [(None, True), (True, True), (True, False)])
+def test_modules_compile_whole(layout: Any, dynamic: bool | None, warm: bool) -> None:
+    """With rows that are held by then, and without; within them, and past them."""
     module = SinusoidalPositionalEncoding(16, 8, layout=layout, scale_input=True)
-    table, graph = module.table, compiled(module, dynamic=dynamic)
-    for length in (3, 8, 20, 33):  # within the table, and past it
+    rotary = RotaryPositionalEncoding(16, 8, layout=layout, rotary_dim=8)
+    if warm:
+        module(torch.zeros(1, 8, 16))
+        rotary(torch.zeros(1, 8, 16))
+    graph, turn = compiled(module, dynamic=dynamic), compiled(rotary, dynamic=dynamic)
+    for length in (3, 8, 20):
         x = torch.randn(2, length, 16)
-        found = graph(x)
-        assert module.table is table
-        whole = sinusoidal_table(length, 16, layout=layout)
-        assert torch.allclose(found, 4 * x + whole, atol=1e-6)
+        assert torch.allclose(graph(x), 4 * x + sinusoidal_table(length, 16, layout=layout))
+        assert torch.allclose(turn(x, offset=2**31), rotary(x, offset=2**31), atol=1e-6)
     positions = torch.tensor([5.5, -1.0, 10.0**9])
-    assert torch.equal(
-        graph(torch.zeros(1, 3, 16), positions=positions)[0],
-        sinusoidal_encoding(positions, 16, layout=layout),
-    )
-
-
-@LAYOUTS
-def test_rotary_compiles_whole(layout: Any) -> None:
-    rotary = RotaryPositionalEncoding(16, layout=layout)
-    graph = compiled(rotary, dynamic=True)
-    for length in (5, 40):
-        x = torch.randn(2, 3, length, 16)
-        assert torch.allclose(graph(x, offset=2**31), rotary(x, offset=2**31), atol=1e-6)
-        positions = torch.randint(0, 10**6, (length,))
-        found = graph(x, positions=positions)
-        assert torch.allclose(found, rotary(x, positions=positions), atol=1e-6)
+    x = torch.randn(1, 3, 16)
+    expected = sinusoidal_encoding(positions, 16, layout=layout)
+    assert torch.allclose(graph(0 * x, positions=positions)[0], expected, atol=1e-7)
+    assert torch.allclose(turn(x, positions=positions), rotary(x, positions=positions), atol=1e-6)
+    tables = rotary.tables(positions)
+    assert torch.allclose(turn(x, tables=tables), rotary(x, tables=tables), atol=1e-6)
 
 
 def test_functions_compile_whole_with_symbolic_sizes() -> None:
-    def everything(x: Tensor, positions: Tensor, start: int) -> list[Tensor]:
+    def everything(x: Tensor, positions: Tensor, start: int, base: float) -> list[Tensor]:
         return [
             sinusoidal_table(x.shape[0], 16, start=start, layout="split"),
-            sinusoidal_encoding(positions, 16, base=500.0, dtype=torch.float64),
+            sinusoidal_encoding(positions, 16, base=base, dtype=torch.float64),
             sinusoidal_encoding(positions, 16, dtype=torch.bfloat16),
             rotate(x, positions),
             similarity(positions, 16, spacing="tensor2tensor"),
+            similarity(positions, 4, frequencies=(0.5, 0.25)),
         ]
 
     graph = compiled(everything, dynamic=True)
-    for length, start in ((4, 7), (9, 2**32 - 9)):
-        x, positions = torch.randn(length, 16), torch.randint(-(2**32), 2**32, (length,))
+    for length, start, base in ((4, 7, 77.0), (9, 2**32 - 9, 88.0), (5, 0, 99.0)):
+        x, positions = torch.randn(length, 16), torch.randint(-(2**53), 2**53, (length,))
         for found, expected in zip(
-            graph(x, positions, start), everything(x, positions, start), strict=True
+            graph(x, positions, start, base), everything(x, positions, start, base), strict=True
         ):
             assert found.dtype == expected.dtype
             eps = torch.finfo(found.dtype).eps
             assert torch.allclose(found, expected, rtol=0, atol=8 * eps)
 
 
-def test_the_operator_of_a_graph_gives_copies_of_its_constants() -> None:
-    def constants() -> tuple[Tensor, Tensor]:
-        found: tuple[Tensor, Tensor] = torch.ops.pe_lib.constants(
-            8, 10_000.0, "paper", torch.device("cpu")
-        )
-        return found
-
-    for part in constants():
-        part.zero_()
-    assert all(part.any() for part in constants())
-
-
-def test_compiled_angles_keep_the_bound() -> None:
-    """A compiler that fuses or reorders could lose the digits that cancel; it must not."""
-
-    def encode(positions: Tensor) -> Tensor:
-        return sinusoidal_encoding(positions, 512, dtype=torch.float64)
-
-    graph = compiled(encode, dynamic=True, backend=GENERATED)
-    positions = 2**32 - torch.arange(200)
-    expected = sinusoidal_table(200, 512, start=2**32 - 199, dtype=torch.float64).flip(0)
-    assert (graph(positions) - expected).abs().max() <= 2.0**-49
-
-
 def test_generated_code_of_a_model() -> None:
-    """Two widths in one graph, forward and backward."""
+    """Two widths in one graph, forward and backward, through x and positions."""
     sinusoidal, rotary = SinusoidalPositionalEncoding(16, 4), RotaryPositionalEncoding(8)
 
-    def model(x: Tensor) -> Tensor:
-        heads: Tensor = sinusoidal(x).unflatten(-1, (2, 8)).transpose(1, 2)
-        return torch.sum(rotary(heads) ** 2)
+    def model(x: Tensor, p: Tensor) -> Tensor:
+        heads: Tensor = sinusoidal(x, positions=p).unflatten(-1, (2, 8)).transpose(1, 2)
+        return torch.sum(rotary(heads) ** 3)
 
-    x = torch.randn(2, 9, 16, requires_grad=True)
+    x, p = torch.randn(2, 9, 16, requires_grad=True), torch.rand(9, requires_grad=True)
     graph = compiled(model, backend=GENERATED)
-    (eager,), (found,) = torch.autograd.grad(model(x), x), torch.autograd.grad(graph(x), x)
-    assert torch.allclose(found, eager, rtol=1e-4, atol=1e-6)
-
-
-def test_compiled_gradients() -> None:
-    module = SinusoidalPositionalEncoding(8, 4, scale_input=True)
-    x = torch.randn(1, 3, 8, requires_grad=True)
-    p = torch.tensor([0.5, 1.5, 7.25], dtype=torch.float64, requires_grad=True)
-    eager = torch.autograd.grad(module(x, positions=p).square().sum(), (x, p))
-    found = torch.autograd.grad(compiled(module)(x, positions=p).square().sum(), (x, p))
-    for a, b in zip(found, eager, strict=True):
-        assert torch.allclose(a, b, rtol=1e-4, atol=1e-6)
+    eager = torch.autograd.grad(model(x, p), (x, p))
+    for a, b in zip(torch.autograd.grad(graph(x, p), (x, p)), eager, strict=True):
+        assert torch.allclose(a, b, rtol=1e-4, atol=1e-4)
 
 
 def test_no_value_check_breaks_a_graph() -> None:
@@ -140,12 +103,41 @@ def test_no_value_check_breaks_a_graph() -> None:
     assert row[1:].isnan().all()
 
 
+def test_numbers_and_lists_compile_whole() -> None:
+    x = torch.randn(3, 8)
+    calls: dict[str, Callable[[Tensor], Tensor]] = {
+        "frequencies": lambda x: x * frequencies(8, base=77).repeat(2),
+        "rotate": lambda x: rotate(x, 1, base=77),
+        "list": lambda x: x + sinusoidal_encoding([0, 1, 2], 8, base=77),
+        "matrix": lambda x: x @ rotation_matrix(0.5, 8, base=77, dtype=torch.float32),
+        "similarity": lambda x: x * similarity([0, 1, 2], 8, base=77).unsqueeze(-1),
+    }
+    for name, call in calls.items():
+        assert torch.allclose(compiled(call)(x), call(x), rtol=0, atol=1e-6), name
+
+
+def test_a_graph_refuses_what_eager_mode_refuses() -> None:
+    module, rotary = SinusoidalPositionalEncoding(4, 8), RotaryPositionalEncoding(4)
+    calls: dict[str, Callable[[Tensor], Tensor]] = {
+        "start": lambda x: x + sinusoidal_table(3, 4, start=0.5),  # type: ignore[arg-type]
+        "seq_len": lambda x: x.sum() + sinusoidal_table(2.5, 4),  # type: ignore[arg-type]
+        "offset": lambda x: rotary(x, offset=0.5),
+        "offset ": lambda x: module(x, offset=-0.5),
+        "base": lambda x: x + sinusoidal_table(3, 4, base="10"),  # type: ignore[arg-type]
+        "d_model": lambda x: x + sinusoidal_table(3, 4.0),  # type: ignore[arg-type]
+    }
+    for name, call in calls.items():
+        with pytest.raises(TypeError, match=name.strip() + " must be"):
+            torch.compile(call, backend="eager")(torch.ones(1, 3, 4))
+
+
 @pytest.mark.parametrize("strict", [False, True])
 def test_export_with_a_dynamic_length(strict: bool) -> None:
     lengths = torch.export.Dim("seq", min=1, max=100_000)
     module = SinusoidalPositionalEncoding(16, max_len=8, scale_input=True).eval()
-    rotary = RotaryPositionalEncoding(16, layout="split")
+    rotary = RotaryPositionalEncoding(16, max_len=8, layout="split")
     for layer in (module, rotary):
+        layer(torch.zeros(1, 3, 16))
         example = (torch.randn(2, 6, 16),)
         exported = torch.export.export(
             layer, example, dynamic_shapes=({1: lengths},), strict=strict
