@@ -26,12 +26,11 @@ VENDOR = Path(__file__).resolve().parent.parent / "_assets" / "vendor" / "mathja
 PARTS = ("core", "adaptors/liteDOM", "input/tex", "output/chtml", "a11y/assistive-mml")
 STYLE_SHEET, FONTS = "formulas.css", "mathjax/output/chtml/fonts/woff-v2"
 # What the first screen needs stands in the style sheets themselves, so that no line moves when it
-# comes; the heading's font is asked for early.
+# comes.
 FIRST_FONTS = re.compile(
-    r'url\("(vendor/[\w/-]+/(?:MathJax_Main-Regular|MathJax_Math-Italic|source-serif-4-latin-400-normal)'
+    r'url\("(vendor/[\w/-]+/(?:MathJax_Main-Regular|MathJax_Math-Italic|source-serif-4-latin-[46]00-normal)'
     r'\.woff2)"\)'
 )
-HEADINGS = "_static/vendor/source-serif/source-serif-4-latin-600-normal.woff2"
 START = """\
 const sources = SOURCES;
 var MathJax = {
@@ -124,8 +123,7 @@ def displayed(node: nodes.math_block) -> str:
 
 
 def add_style_sheet(app: Sphinx, page: str, template: str, context: dict[str, Any], _: Any) -> None:
-    """The rules, where there are formulas, and the fonts that a page's first screen needs."""
-    context["first_fonts"] = [context["pathto"](HEADINGS, 1)]
+    """The rules, where there are formulas."""
     domain = app.env.get_domain("math")
     if isinstance(domain, MathDomain) and domain.has_equations(page):
         app.add_css_file(STYLE_SHEET)
