@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: help book test rehearsal lab notebooks status constraints vendor bench bench-gpu clean venv test-venv
+.PHONY: help book test rehearsal lab notebooks status constraints stills vendor bench bench-gpu bench-site clean venv test-venv
 
 help: ## list the commands
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 14
@@ -28,8 +28,14 @@ status: venv ## run every notebook and record its time and memory for the status
 constraints: ## resolve requirements.txt anew and write constraints.txt
 	@$(PYTHON) tools/constraints.py
 
+stills: test-venv ## draw the stills of the live figures anew, in a browser
+	@$(BIN)/python tools/stills.py
+
 vendor: venv ## fetch the scripts and fonts that the site serves, from npm
 	@$(BIN)/python tools/vendor.py
+
+bench-site: test-venv book ## measure how pages open on a slow phone
+	@$(BIN)/python tools/bench_site.py
 
 bench: ## measure speed and accuracy beside the peers, in an environment of its own
 	@test -x .venv-bench/bin/python || $(PYTHON) -m venv .venv-bench

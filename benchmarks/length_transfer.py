@@ -1,12 +1,13 @@
-"""`nice python benchmarks/length_transfer.py`: every code of the book in one experiment.
+"""`nice python benchmarks/length_transfer.py`: every encoding of the book in one experiment.
 
-A small Transformer encoder learns to copy tokens inside sequences of length L. Then it is asked the
-same of sequences of length 2L, which it has never seen. Which token a position has to copy is the
-task: one is relative (three back), two are absolute (the start of its block, the start of all).
+A small Transformer encoder learns to copy tokens inside sequences of length L. Then it is asked
+the same of sequences of length 2L and 4L, which it has never seen. Which token a position has to
+copy is the task: one is relative (three back), two are absolute (the start of its block, the start
+of all).
 
-Nothing but the code differs between two runs of one task and seed. The results of every code, task
-and seed go to results/length_transfer.json, with their provenance. Where nothing is said, the
-choices are PyTorch's defaults.
+Nothing but the encoding differs between two runs of one task, size and seed. Each run goes to
+results/length_transfer.json as soon as it is done, so a run that is stopped goes on where it stood.
+Where nothing is said, the choices are PyTorch's defaults.
 """
 
 import argparse
@@ -14,12 +15,11 @@ import datetime
 import json
 import math
 import multiprocessing
-import multiprocessing.pool
 import platform
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -27,22 +27,35 @@ from run import cpu
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from pe_lib.torch import RotaryPositionalEncoding, sinusoidal_table
+from pe_lib.torch import frequencies, sinusoidal_table
 
 CODES: tuple[str, ...] = (
     "none", "index", "normalised", "binary", "gray", "sine",
-    "add", "concatenate", "learned", "rotary", "alibi", "alibi, no mask",
+    "add", "concatenate", "learned", "rotary", "alibi", "alibi, no mask", "mask alone",
 )  # fmt: skip
 TASKS: tuple[str, ...] = ("copy", "block", "first")
 
 LENGTH = 24  # L: the length of every sequence in training
 VOCABULARY = 16
-D_MODEL, HEADS, LAYERS, D_HIDDEN = 64, 4, 2, 128
-DIGITS = 6  # of the binary codes: enough for 64 positions
+HEADS = 4
+DIGITS = 7  # of the binary codes: enough for 128 positions
 MEASURED = 1024  # sequences to take an accuracy from
 BATCH, STEPS = 16, 500
 LEARNING_RATE = 4e-3  # at the start, for all codes alike: see `rates`
 RESULTS = Path(__file__).parent / "results" / "length_transfer.json"
+
+
+class Size(NamedTuple):
+    """The size of a model. All codes are tried in the small one, a few in the large one."""
+
+    d_model: int
+    layers: int
+    d_hidden: int
+
+
+SIZES = {"small": Size(64, 2, 128), "large": Size(128, 3, 256)}
+SMALL = SIZES["small"]
+CODES_OF_LARGE = ("add", "learned", "rotary", "alibi", "mask alone")
 
 
 # The tasks
@@ -85,17 +98,19 @@ def chance(length: int) -> float:
 TRAINING_STREAM, TEST_STREAM = 1_000_000, 2_000_000  # so that weights, training and test are apart
 
 
-def batches(seed: int, steps: int, batch: int, length: int) -> Iterator[Tensor]:
+def batches(
+    seed: int, steps: int, batch: int, length: int, vocabulary: int = VOCABULARY
+) -> Iterator[Tensor]:
     """Random sequences of tokens: `steps` times (batch, length)."""
     draw = torch.Generator().manual_seed(seed)
     for _ in range(steps):
-        yield torch.randint(VOCABULARY, (batch, length), generator=draw)
+        yield torch.randint(vocabulary, (batch, length), generator=draw)
 
 
 # The model
 
 
-def code_values(code: str, length: int) -> Tensor:
+def code_values(code: str, length: int, d_model: int = SMALL.d_model) -> Tensor:
     """The codes that are a fixed table: (length, coordinates)."""
     t = torch.arange(length)[:, None]
     digit = torch.arange(DIGITS)
@@ -110,7 +125,7 @@ def code_values(code: str, length: int) -> Tensor:
     if code == "sine":
         return torch.sin(t / 10_000)
     if code in ("add", "concatenate"):
-        return sinusoidal_table(length, D_MODEL)
+        return sinusoidal_table(length, d_model)
     raise ValueError(f"{code!r} is not a fixed table")
 
 
@@ -121,24 +136,24 @@ class Position(nn.Module):
     to every coordinate alike would be lost: LayerNorm subtracts the mean.
     """
 
-    def __init__(self, code: str, max_len: int) -> None:
+    def __init__(self, code: str, max_len: int, d_model: int = SMALL.d_model) -> None:
         super().__init__()
         self.code = code
         if code in ("index", "normalised", "binary", "gray", "sine"):
             coordinates = code_values(code, 1).shape[1]
-            self.directions = nn.Buffer(torch.randn(coordinates, D_MODEL))
+            self.directions = nn.Buffer(torch.randn(coordinates, d_model))
         elif code == "concatenate":
-            self.project = nn.Linear(2 * D_MODEL, D_MODEL, bias=False)
+            self.project = nn.Linear(2 * d_model, d_model, bias=False)
         elif code == "learned":  # rows that training never reaches stay as they are drawn here
-            self.table = nn.Parameter(torch.randn(max_len, D_MODEL))
+            self.table = nn.Parameter(torch.randn(max_len, d_model))
 
     def forward(self, x: Tensor) -> Tensor:
         length = x.shape[1]
-        if self.code in ("none", "rotary", "alibi", "alibi, no mask"):
-            return x  # the last three act inside attention
+        if self.code in ("none", *IN_ATTENTION):
+            return x
         if self.code == "learned":
             return x + self.table[:length]
-        values = code_values(self.code, length)
+        values = code_values(self.code, length, x.shape[2])
         if self.code == "add":
             return x + values
         if self.code == "concatenate":
@@ -147,17 +162,57 @@ class Position(nn.Module):
         return x + values @ self.directions
 
 
-def alibi(length: int, *, masked: bool) -> Tensor:
-    """ALiBi's bias −m|r − s| for an encoder, and its mask where asked: (heads, length, length).
+IN_ATTENTION = ("rotary", "alibi", "alibi, no mask", "mask alone")
 
-    With the bias alone a head cannot tell left from right. With the mask every second head looks
-    back only, as the causal heads that ALiBi was made for do, and the others look ahead only.
+
+def turned(x: Tensor, omega: Tensor) -> Tensor:
+    """RoPE in its plain form: pair i of position t turned by ω_i t. x is (…, length, d_head)."""
+    angle = torch.arange(x.shape[-2])[:, None] * omega
+    cos, sin = angle.cos().float(), angle.sin().float()
+    a, b = x[..., 0::2], x[..., 1::2]
+    return torch.stack((a * cos - b * sin, a * sin + b * cos), dim=-1).flatten(-2)
+
+
+def stretched(omega: Tensor, way: str, factor: float, length: int = LENGTH) -> Tensor:
+    """Frequencies for texts ``factor`` times as long as in training, by the ways of the literature.
+
+    "interpolation" divides all; "NTK" raises the base so that the slowest pair alone is divided by
+    the factor; "YaRN" divides pairs with less than one turn within the length, keeps those with 32
+    or more, and mixes between; "slow pairs" divides the pairs with less than one turn alone.
     """
-    slopes = 2.0 ** (-8 * torch.arange(1, HEADS + 1) / HEADS)
+    turns = length * omega / (2 * math.pi)
+    if way == "as trained":
+        return omega
+    if way == "interpolation":
+        return omega / factor
+    if way == "NTK":
+        pairs = len(omega)
+        return omega * factor ** (-torch.arange(pairs) / (pairs - 1))
+    if way == "YaRN":
+        kept = ((turns - 1) / (32 - 1)).clamp(0, 1)
+        return omega * (kept + (1 - kept) / factor)
+    if way == "slow pairs":
+        return torch.where(turns < 1, omega / factor, omega)
+    raise ValueError(f"way must be one of {WAYS}, got {way!r}")
+
+
+WAYS = ("as trained", "interpolation", "NTK", "YaRN", "slow pairs")
+
+
+def bias_of(code: str, length: int) -> Tensor | None:
+    """What is added to the scores of each head, (heads, length, length), for the codes that do so.
+
+    ALiBi's bias is −m|r − s|: with it alone a head cannot tell left from right. With the mask every
+    second head looks back only, as the causal heads that ALiBi was made for do, and the others look
+    ahead only. "mask alone" has the mask, and no bias.
+    """
+    if code not in ("alibi", "alibi, no mask", "mask alone"):
+        return None
+    slopes = 2.0 ** (-8 * torch.arange(1, HEADS + 1) / HEADS) * (code != "mask alone")
     t = torch.arange(length)
     ahead = t - t[:, None]
     bias = -slopes[:, None, None] * ahead.abs()
-    if not masked:
+    if code == "alibi, no mask":
         return bias
     side = torch.tensor([-1, 1]).repeat(HEADS // 2)[:, None, None]
     return bias.masked_fill(side * ahead < 0, -math.inf)
@@ -166,20 +221,18 @@ def alibi(length: int, *, masked: bool) -> Tensor:
 class Attention(nn.Module):
     """Multi-head attention from every position to every position."""
 
-    def __init__(self, code: str) -> None:
+    def __init__(self, code: str, d_model: int) -> None:
         super().__init__()
         self.code = code
-        self.qkv = nn.Linear(D_MODEL, 3 * D_MODEL)
-        self.out = nn.Linear(D_MODEL, D_MODEL)
-        self.turn = RotaryPositionalEncoding(D_MODEL // HEADS)
+        self.qkv = nn.Linear(d_model, 3 * d_model)
+        self.out = nn.Linear(d_model, d_model)
+        self.omega = frequencies(d_model // HEADS).double()
 
     def forward(self, x: Tensor) -> Tensor:
         q, k, v = self.qkv(x).unflatten(-1, (3, HEADS, -1)).permute(2, 0, 3, 1, 4)
         if self.code == "rotary":
-            q, k = self.turn(q), self.turn(k)
-        bias = None
-        if self.code in ("alibi", "alibi, no mask"):
-            bias = alibi(x.shape[1], masked=self.code == "alibi")
+            q, k = turned(q, self.omega), turned(k, self.omega)
+        bias = bias_of(self.code, x.shape[1])
         mixed = F.scaled_dot_product_attention(q, k, v, attn_mask=bias)
         result: Tensor = self.out(mixed.transpose(1, 2).flatten(-2))
         return result
@@ -188,14 +241,15 @@ class Attention(nn.Module):
 class Layer(nn.Module):
     """Attention, then two linear maps, each after a LayerNorm and beside a residual (pre-LN)."""
 
-    def __init__(self, code: str) -> None:
+    def __init__(self, code: str, size: Size) -> None:
         super().__init__()
-        self.attend = nn.Sequential(nn.LayerNorm(D_MODEL), Attention(code))
+        d_model, _, d_hidden = size
+        self.attend = nn.Sequential(nn.LayerNorm(d_model), Attention(code, d_model))
         self.think = nn.Sequential(
-            nn.LayerNorm(D_MODEL),
-            nn.Linear(D_MODEL, D_HIDDEN),
+            nn.LayerNorm(d_model),
+            nn.Linear(d_model, d_hidden),
             nn.ReLU(),
-            nn.Linear(D_HIDDEN, D_MODEL),
+            nn.Linear(d_hidden, d_model),
         )
 
     def forward(self, x: Tensor) -> Tensor:
@@ -207,24 +261,32 @@ class Layer(nn.Module):
 class Encoder(nn.Module):
     """Tokens (batch, length) in, a score for each word of the vocabulary out."""
 
-    def __init__(self, code: str, *, max_len: int = 2 * LENGTH) -> None:
+    def __init__(self, code: str, size: Size = SMALL, *, max_len: int = 4 * LENGTH) -> None:
         super().__init__()
         if code not in CODES:
             raise ValueError(f"code must be one of {CODES}, got {code!r}")
-        self.embed = nn.Embedding(VOCABULARY, D_MODEL)
-        self.layers = nn.Sequential(*(Layer(code) for _ in range(LAYERS)))
-        self.score = nn.Sequential(nn.LayerNorm(D_MODEL), nn.Linear(D_MODEL, VOCABULARY))
+        d_model = size.d_model
+        self.embed = nn.Embedding(VOCABULARY, d_model)
+        self.layers = nn.Sequential(*(Layer(code, size) for _ in range(size.layers)))
+        self.score = nn.Sequential(nn.LayerNorm(d_model), nn.Linear(d_model, VOCABULARY))
         # Drawn last: with one seed, all that the codes have in common starts the same for each.
-        self.position = Position(code, max_len)
+        self.position = Position(code, max_len, d_model)
 
     def forward(self, tokens: Tensor) -> Tensor:
         scores: Tensor = self.score(self.layers(self.position(self.embed(tokens))))
         return scores
 
+    def stretch(self, way: str, factor: float) -> None:
+        """Give RoPE's pairs the frequencies for longer texts, without training."""
+        for part in self.modules():
+            if isinstance(part, Attention):
+                trained = frequencies(2 * len(part.omega)).double()
+                part.omega = stretched(trained, way, factor)
 
-def parameters(code: str) -> int:
+
+def parameters(code: str, size: Size = SMALL) -> int:
     """How many numbers training may change."""
-    return sum(p.numel() for p in Encoder(code).parameters())
+    return sum(p.numel() for p in Encoder(code, size).parameters())
 
 
 # Training and measuring
@@ -235,23 +297,37 @@ def train(
     task: str,
     *,
     seed: int,
+    size: Size = SMALL,
     steps: int = STEPS,
     length: int = LENGTH,
-    batch: int = BATCH,
     learning_rate: float = LEARNING_RATE,
-    watch: Callable[[int, Encoder], None] | None = None,
+    watch: Callable[[int, nn.Module], None] | None = None,
 ) -> Encoder:
-    """A model that has seen `steps` batches of random sequences, each of them once.
-
-    The seed sets the initial weights and the sequences. The rate falls to zero in a straight
-    line. `watch(step, model)` is called after every step.
-    """
+    """A trained model. The seed sets the initial weights and the sequences."""
     torch.manual_seed(seed)
-    model = Encoder(code, max_len=2 * length)
-    optimiser = torch.optim.Adam(model.parameters(), lr=learning_rate, fused=True)
+    model = Encoder(code, size, max_len=4 * length)
+    shown = batches(TRAINING_STREAM + seed, steps, BATCH, length)
+    fit(model, task, shown, steps, learning_rate, watch)
+    return model
+
+
+def fit(
+    model: nn.Module,
+    task: str,
+    shown: Iterator[Tensor],
+    steps: int,
+    learning_rate: float,
+    watch: Callable[[int, nn.Module], None] | None = None,
+) -> None:
+    """Train on each batch once. The rate falls to zero in a straight line.
+
+    `watch(step, model)` is called after every step.
+    """
+    changing = [weight for weight in model.parameters() if weight.requires_grad]
+    optimiser = torch.optim.Adam(changing, lr=learning_rate, fused=True)
     schedule = torch.optim.lr_scheduler.LinearLR(optimiser, 1.0, 0.0, total_iters=steps)
-    scored, source = sources(task, length)
-    for step, tokens in enumerate(batches(TRAINING_STREAM + seed, steps, batch, length), 1):
+    for step, tokens in enumerate(shown, 1):
+        scored, source = sources(task, tokens.shape[1])
         scores = model(tokens)[:, scored]
         loss = F.cross_entropy(scores.flatten(0, 1), tokens[:, source].flatten())
         optimiser.zero_grad()
@@ -260,166 +336,216 @@ def train(
         schedule.step()
         if watch:
             watch(step, model)
-    return model
 
 
 @torch.no_grad()
-def accuracy(
-    model: Encoder, task: str, length: int, *, seed: int, sequences: int = MEASURED
-) -> float:
-    """The share of right answers among the scored positions of fresh random sequences."""
-    (tokens,) = batches(TEST_STREAM + seed, 1, sequences, length)
+def right(
+    model: nn.Module,
+    task: str,
+    length: int,
+    *,
+    seed: int,
+    sequences: int = MEASURED,
+    vocabulary: int = VOCABULARY,
+) -> Tensor:
+    """The share of right answers at each scored position of fresh random sequences."""
+    (tokens,) = batches(TEST_STREAM + seed, 1, sequences, length, vocabulary)
     scored, source = sources(task, length)
     answers = model(tokens)[:, scored].argmax(dim=-1)
-    return float((answers == tokens[:, source]).double().mean())
+    hits: Tensor = answers == tokens[:, source]
+    return hits.double().mean(dim=0)
+
+
+def accuracy(
+    model: nn.Module, task: str, length: int, *, seed: int, sequences: int = MEASURED
+) -> float:
+    """The share of right answers among the scored positions of fresh random sequences."""
+    return float(right(model, task, length, seed=seed, sequences=sequences).mean())
 
 
 # The full run
 
+LENGTHS = {"L": LENGTH, "2L": 2 * LENGTH, "4L": 4 * LENGTH}
 RATES = (2e-3, 4e-3, 8e-3)
 PROBES = (
     ("normalised", "copy"), ("index", "copy"), ("add", "block"), ("rotary", "copy"),
 )  # fmt: skip
 PROBE_SEED = 1000
+Job = tuple[str, str, str, int]  # size, code, task, seed
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--seeds", type=int, default=5)
-    parser.add_argument("--processes", type=int, default=2)
-    parser.add_argument(
-        "--add", action="store_true", help="train what the stored results lack, and keep the rest"
-    )
-    options = parser.parse_args()
-    processes = multiprocessing.get_context("spawn")
-    with processes.Pool(options.processes, torch.set_num_threads, (1,)) as pool:
-        results = (add_missing if options.add else train_all)(pool, options.seeds)
+    options = options_of(__doc__ or "")
+    results = begin(RESULTS, provenance(options.seeds), anew=options.anew)
+    with pool(options.processes) as processes:
+        results["rates"] = results.get("rates") or rates(processes)
+        missing = jobs_missing(results, options.seeds)
+        go_on(RESULTS, results, run, missing, processes)
     for line in summary(results["runs"]):
         print(line)
 
 
-def train_all(pool: multiprocessing.pool.Pool, seeds: int) -> dict[str, Any]:
-    """Every code, task and seed, after the probes of the learning rate."""
-    started = time.perf_counter()
-    results = provenance(seeds)
-    results["rates"] = rates(pool)
-    for seed in range(seeds):
-        jobs = [(code, task, seed, LEARNING_RATE) for task in TASKS for code in CODES]
-        results["runs"] += pool.map(run, jobs, chunksize=1)
-        results["settings"]["seeds"].append(seed)
-        results["seconds"] = round(time.perf_counter() - started)
-        store(results)
-    return results
-
-
-MADE_BY = ("date", "command", "cpu", "system", "python", "versions", "seconds")
-
-
-def add_missing(pool: multiprocessing.pool.Pool, seeds: int) -> dict[str, Any]:
-    """The stored runs as they stand, then those of codes that have come since.
-
-    Runs depend on no other run, so each is what a full run would have given. What was added, and by
-    what, stands under "added". Settings other than the stored ones are refused.
-    """
-    started = time.perf_counter()
-    results: dict[str, Any] = json.loads(RESULTS.read_text(encoding="utf-8"))
-    now = provenance(seeds)
-    now["settings"]["seeds"] = list(range(seeds))
-    if results["settings"] != now["settings"]:
-        raise SystemExit("the stored runs were made with other settings: leave --add out")
-    held = {(one["code"], one["task"], one["seed"]) for one in results["runs"]}
-    jobs = [
-        (code, task, seed, LEARNING_RATE)
-        for seed in range(seeds) for task in TASKS for code in CODES
-        if (code, task, seed) not in held
+def jobs_missing(results: dict[str, Any], seeds: int) -> list[Job]:
+    """Every run of the experiment that is not stored yet."""
+    held = {(r["size"], r["code"], r["task"], r["seed"]) for r in results["runs"]}
+    wanted = [
+        (size, code, task, seed)
+        for size, codes in (("small", CODES), ("large", CODES_OF_LARGE))
+        for seed in range(seeds) for task in TASKS for code in codes
     ]  # fmt: skip
-    if not jobs:
-        return results
-    results["runs"] += pool.map(run, jobs, chunksize=1)
-    results["parameters"] = now["parameters"]
-    now["command"] += " --add"
-    now["seconds"] = round(time.perf_counter() - started)
-    codes = [code for code in CODES if any(code == job[0] for job in jobs)]
-    added = {"codes": codes, "runs": len(jobs)} | {name: now[name] for name in MADE_BY}
-    results.setdefault("added", []).append(added)
-    store(results)
-    return results
+    return [job for job in wanted if job not in held]
 
 
-def store(results: dict[str, Any]) -> None:
-    RESULTS.write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
+def begin(file: Path, now: dict[str, Any], *, anew: bool) -> dict[str, Any]:
+    """The stored runs to go on with, or an empty list. Runs of other settings are refused."""
+    if anew or not file.exists():
+        return now
+    stored: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
+    for name in ("settings", "versions"):
+        if stored.get(name) != json.loads(json.dumps(now[name])):
+            raise SystemExit(
+                f"{file.name} was made with other {name} than this script has now: "
+                f"{stored.get(name)}, not {now[name]}. To begin again, say --anew."
+            )
+    return stored
 
 
-def provenance(seeds: int) -> dict[str, Any]:
-    """All that the numbers depend on, and an empty list of runs."""
+def go_on(
+    file: Path,
+    results: dict[str, Any],
+    run: Callable[[Any], dict[str, Any]],
+    missing: list[Any],
+    processes: Any,
+) -> None:
+    """Do the missing runs, store each as soon as it is done, and say so."""
+    for number, done in enumerate(processes.imap(run, missing), 1):
+        results["runs"].append(done)
+        results["cpu_seconds"] = round(sum(r["cpu_seconds"] for r in results["runs"]))
+        # Written beside and renamed: whoever stops the run leaves a whole file.
+        beside = file.with_suffix(".part")
+        beside.write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
+        beside.replace(file)
+        told = ", ".join(str(value) for key, value in done.items() if key in RUN_NAMES)
+        print(f"{number:4} of {len(missing)}  {told}: {done['accuracy']}", flush=True)
+
+
+RUN_NAMES = ("size", "words", "rank", "way", "code", "task", "seed")
+
+
+def options_of(description: str) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=description)
+    parser.add_argument("--seeds", type=int, default=5)
+    parser.add_argument("--processes", type=int, default=2)
+    parser.add_argument("--anew", action="store_true", help="begin again, whatever is stored")
+    return parser.parse_args()
+
+
+def pool(processes: int) -> Any:
+    """Processes of one thread each."""
+    spawning = multiprocessing.get_context("spawn")
+    return spawning.Pool(processes, torch.set_num_threads, (1,))
+
+
+def made_by(script: str, seeds: int) -> dict[str, Any]:
+    """When, where and by what a result is made."""
     return {
         "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
-        "command": f"python benchmarks/length_transfer.py --seeds {seeds}",
+        "command": f"python benchmarks/{script} --seeds {seeds}",
         "cpu": cpu(),
         "system": f"{platform.system()} {platform.machine()}",
         "python": platform.python_version(),
         "versions": {"numpy": np.__version__, "torch": torch.__version__},
-        "seconds": 0,
+    }
+
+
+def provenance(seeds: int) -> dict[str, Any]:
+    """All that the numbers depend on, and an empty list of runs."""
+    return made_by("length_transfer.py", seeds) | {
         "settings": {
-            "length": LENGTH, "vocabulary": VOCABULARY, "d_model": D_MODEL, "heads": HEADS,
-            "layers": LAYERS, "d_hidden": D_HIDDEN, "digits": DIGITS, "norm": "pre-LN",
+            "length": LENGTH, "vocabulary": VOCABULARY, "heads": HEADS, "digits": DIGITS,
+            "sizes": {name: list(size) for name, size in SIZES.items()}, "norm": "pre-LN",
             "optimiser": "Adam, its rate falling to 0 in a straight line",
             "learning_rate": LEARNING_RATE, "batch": BATCH, "steps": STEPS,
-            "sequences_measured": MEASURED, "probe_seed": PROBE_SEED, "seeds": [],
+            "sequences_measured": MEASURED, "probe_seed": PROBE_SEED, "seeds": seeds,
         },
-        "chance": {task: {"L": chance(LENGTH), "2L": chance(2 * LENGTH)} for task in TASKS},
-        "parameters": {code: parameters(code) for code in CODES},
+        "chance": {task: {at: chance(n) for at, n in LENGTHS.items()} for task in TASKS},
+        "parameters": {
+            "small": {code: parameters(code) for code in CODES},
+            "large": {code: parameters(code, SIZES["large"]) for code in CODES_OF_LARGE},
+        },
         "runs": [],
     }  # fmt: skip
 
 
-def rates(pool: multiprocessing.pool.Pool) -> dict[str, dict[str, float]]:
+def rates(pool: Any) -> dict[str, dict[str, float]]:
     """How the learning rate was chosen: the lowest with which every probe reaches 0.99 at length L.
 
-    Accuracy at 2L has no part in it, and the probes' seed is none of those that are compared.
+    Accuracy beyond L has no part in it, and the probes' seed is none of those that are compared.
     """
-    tried = [(code, task, PROBE_SEED, rate) for rate in RATES for code, task in PROBES]
-    found: dict[str, dict[str, float]] = {str(rate): {} for rate in RATES}
-    for (code, task, _, rate), result in zip(tried, pool.map(run, tried, 1), strict=True):
-        found[str(rate)][f"{code}, {task}"] = result["accuracy"]["L"]
+    found: dict[str, dict[str, float]] = {}
+    for rate in RATES:
+        tried = [("small", code, task, PROBE_SEED, rate) for code, task in PROBES]
+        reached = pool.starmap(reach, tried, 1)
+        names = [f"{code}, {task}" for code, task in PROBES]
+        found[str(rate)] = dict(zip(names, reached, strict=True))
     return found
 
 
-def run(job: tuple[str, str, int, float]) -> dict[str, Any]:
-    """Train one model, and measure it at L, at 2L, and at L after each tenth of its steps."""
-    code, task, seed, rate = job
+def reach(size: str, code: str, task: str, seed: int, rate: float) -> float:
+    model = train(code, task, seed=seed, size=SIZES[size], learning_rate=rate)
+    return round(accuracy(model, task, LENGTH, seed=seed), 4)
+
+
+def run(job: Job) -> dict[str, Any]:
+    """Train one model, and measure it at L after each tenth of its steps, then at all lengths.
+
+    Of "block" each block is measured, of RoPE on "copy" each way to stretch its frequencies.
+    """
+    size, code, task, seed = job
     curve = []
 
-    def watch(step: int, model: Encoder) -> None:
+    def watch(step: int, model: nn.Module) -> None:
         if step % (STEPS // 10) == 0:
             curve.append(round(accuracy(model, task, LENGTH, seed=seed, sequences=64), 3))
 
     started = time.process_time()
-    model = train(code, task, seed=seed, learning_rate=rate, watch=watch)
-    return {
-        "code": code,
-        "task": task,
-        "seed": seed,
-        "accuracy": {
-            "L": round(accuracy(model, task, LENGTH, seed=seed), 4),
-            "2L": round(accuracy(model, task, 2 * LENGTH, seed=seed), 4),
-        },
-        "curve": curve,
-        "cpu_seconds": round(time.process_time() - started, 1),
-    }
+    model = train(code, task, seed=seed, size=SIZES[size], watch=watch)
+    reached = {at: right(model, task, n, seed=seed) for at, n in LENGTHS.items()}
+    done: dict[str, Any] = {"size": size, "code": code, "task": task, "seed": seed}
+    done["accuracy"] = {at: round(float(share.mean()), 4) for at, share in reached.items()}
+    done["curve"] = curve
+    if task == "block":  # three scored positions each
+        done["blocks"] = [round(float(b), 3) for b in reached["4L"].view(-1, 3).mean(dim=1)]
+    if (code, task) == ("rotary", "copy"):
+        done["stretched"] = stretched_accuracies(model, task, seed)
+    done["cpu_seconds"] = round(time.process_time() - started, 1)
+    return done
+
+
+def stretched_accuracies(model: Encoder, task: str, seed: int) -> dict[str, dict[str, float]]:
+    """The accuracy of one trained model with frequencies stretched in each way, untrained."""
+    found: dict[str, dict[str, float]] = {}
+    for way in WAYS:
+        found[way] = {}
+        for at, factor in (("2L", 2), ("4L", 4)):
+            model.stretch(way, factor)
+            found[way][at] = round(accuracy(model, task, LENGTHS[at], seed=seed), 4)
+    model.stretch("as trained", 1)
+    return found
 
 
 def summary(runs: list[dict[str, Any]]) -> list[str]:
-    """Lowest, median and highest accuracy of every code and task, at L and at 2L."""
+    """Lowest, median and highest accuracy of every size, code and task, at each length."""
+    groups: dict[tuple[str, str, str], list[dict[str, float]]] = {}
+    for one in runs:
+        groups.setdefault((one["size"], one["task"], one["code"]), []).append(one["accuracy"])
     lines = []
-    for task in TASKS:
-        for code in CODES:
-            reached = [r["accuracy"] for r in runs if (r["code"], r["task"]) == (code, task)]
-            numbers = ""
-            for at in ("L", "2L"):
-                low, middle, high = np.quantile([a[at] for a in reached], (0, 0.5, 1))
-                numbers += f"  {at} {low:.2f} {middle:.2f} {high:.2f}"
-            lines.append(f"{task:5} {code:14}{numbers}")
+    for (size, task, code), reached in groups.items():
+        numbers = ""
+        for at in LENGTHS:
+            low, middle, high = np.quantile([a[at] for a in reached], (0, 0.5, 1))
+            numbers += f"  {at} {low:.2f} {middle:.2f} {high:.2f}"
+        lines.append(f"{size:5} {task:5} {code:14}{numbers}")
     return lines
 
 

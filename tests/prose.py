@@ -7,9 +7,6 @@ from dataclasses import dataclass, field
 
 from nbformat import NotebookNode
 
-FENCE_OPENS = re.compile(r"^(:{3,})\{([\w:-]+)\}")
-FENCE_CLOSES = re.compile(r"^:{3,}\s*$")
-
 NOT_PROSE = (
     r"```.*?```",  # code
     r"`[^`]*`",  # code, and the target of a role
@@ -117,45 +114,7 @@ def section(markdown: str, heading: str) -> str:
     return found[1] if found else ""
 
 
-def without_blocks(markdown: str, *names: str) -> str:
-    """The text without the directives of these names, and what stands inside them."""
-    kept, open_blocks = [], []
-    for line in markdown.splitlines():
-        opened = FENCE_OPENS.match(line)
-        if opened:
-            open_blocks.append(opened[2])
-        if not any(block in names for block in open_blocks):
-            kept.append(line)
-        if FENCE_CLOSES.match(line) and open_blocks:
-            open_blocks.pop()
-    return "\n".join(kept)
-
-
-def words_to_read(notebook: NotebookNode) -> int:
-    """Words of the page contract: no mathematics, proofs, exercises, solutions or verdicts."""
-    text = markdown_of(notebook)
-    for heading in ("What the sources said", "Exercises", "References"):
-        text = text.replace(section(text, heading), "\n")
-    text = re.sub(r":{3}\{admonition\} 한국어.*?^:{3}\s*$", " ", text, flags=re.M | re.S)
-    text = without_blocks(text, "prf:proof", "exercise", "solution", "solution-start")
-    for pattern in (r"```.*?```", r"\$\$.*?\$\$", r"\$[^$]+\$", r"^:\w+:[^\n]*$", r"\]\([^)]*\)"):
-        text = re.sub(pattern, " ", text, flags=re.S | re.M)
-    return len(re.findall(r"[A-Za-z][\w'’-]*", text))
-
-
-def minutes_to_read(notebook: NotebookNode) -> int:
-    """What a reader of 150 words a minute takes for the text, formulas, captions and tables.
-
-    Rounded to five. Proofs, code and exercises come on top, as the landing page says.
-    """
-    text = markdown_of(notebook)
-    for heading in ("Exercises", "References"):
-        text = text.replace(section(text, heading), "\n")
-    text = re.sub(r":{3}\{admonition\} 한국어.*?^:{3}\s*$", " ", text, flags=re.M | re.S)
-    text = without_blocks(text, "prf:proof", "exercise", "solution", "solution-start")
-    for pattern in (r"^:\w+:[^\n]*$", r"^:{3,}.*$", r"\]\([^)]*\)", r"\{[\w:]+\}"):
-        text = re.sub(pattern, " ", text, flags=re.M)
-    shown = [cell.metadata.get("mystnb", {}) for cell in code_cells(notebook)]
-    captions = [one.get("figure", {}).get("caption", "") for one in shown]
-    words = " ".join([text, *captions]).split()
-    return 5 * round(sum(any(map(str.isalnum, word)) for word in words) / 150 / 5)
+def imports_or_defines(source: str) -> bool:
+    """Whether a cell is there to import or to define, so that it may show nothing."""
+    quiet = (ast.Import, ast.ImportFrom, ast.FunctionDef)
+    return any(isinstance(node, quiet) for node in ast.parse(source).body)

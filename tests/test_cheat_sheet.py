@@ -253,7 +253,7 @@ FORMULAS: dict[str, Callable[[], bool]] = {
     "Concatenation": lambda: close(np.hstack([P, Q]) @ np.vstack([W1, W2]), P @ W1 + Q @ W2),
     "Two jobs": two_jobs,
     "Random directions": random_directions,
-    "Rotary": rotary,
+    "RoPE": rotary,
     "Interpolation": lambda: close(np.sin(OMEGA / 4 * x), row(x / 4)[0::2]),
     "NTK-aware": ntk_aware,
 }
@@ -275,11 +275,11 @@ NAMES: dict[str, Any] = {
     "np": np,
     "d": 8,
     "L": 5,
-    "x": np.arange(6.0),
+    "t": np.arange(6.0),
     "rows": RNG.normal(size=(6, 8)),
     "w": RNG.normal(size=(8, 4)),
     "batch": torch.zeros(2, 5, 8),
-} | {name: RNG.normal(size=(length, 8)) for name, length in zip("qekf", (3, 3, 5, 5), strict=True)}
+} | {name: RNG.normal(size=(length, 8)) for name, length in zip("xpyq", (3, 3, 5, 5), strict=True)}
 CALLS = rows_of("The library")
 
 

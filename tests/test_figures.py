@@ -1,4 +1,4 @@
-"""Figures and sliders: small, self-contained, described, and the same every time."""
+"""Figures, still and live: small, self-contained, described, and the same every time."""
 
 import re
 from xml.etree import ElementTree
@@ -7,7 +7,7 @@ import matplotlib.pyplot as plt
 import pytest
 from matplotlib.figure import Figure
 
-from pe_lib.book import plots, widgets
+from pe_lib.book import live, plots
 
 IMAGE, VIEW = "image/svg+xml", "application/vnd.jupyter.widget-view+json"
 
@@ -51,31 +51,59 @@ def test_style_does_not_leave_the_figure() -> None:
     assert "<style" not in plots.to_svg(draw(1), "style")
 
 
-def test_slider_shows_its_first_frame_beside_the_live_view() -> None:
-    slider = widgets.frame_slider(draw, [1, 2, 3], label="turn", describe=str, start=1)
-    bundle = slider._repr_mimebundle_()
-    assert bundle["text/plain"] == "Slider: turn, 3 frames"
-    assert bundle[VIEW]["model_id"] == slider.model_id
+def test_a_live_figure_carries_its_still_and_its_scripts() -> None:
+    figure = live.clock(7, step=1, question="Which hand?")
+    bundle, _ = figure._repr_mimebundle_()
+    assert bundle["text/plain"] == "Live figure: clock(x=7, step=1)"
+    assert bundle[VIEW]["model_id"] == figure.model_id
+    still = ElementTree.fromstring(bundle[IMAGE])
+    assert still.get("role") == "img"
+    assert "Live in JupyterLab with anywidget" in bundle[IMAGE]
+    assert "var(" not in bundle[IMAGE]
+    assert figure._esm.endswith("export default { render: peLive.render };\n")
+
+
+def test_frames_begin_with_the_frame_asked_for() -> None:
+    figure = live.frames(draw, [1, 2, 3], label="turn", describe=str, start=1)
+    bundle, _ = figure._repr_mimebundle_()
+    assert bundle["text/plain"] == "Live figure: turn, 3 frames"
     assert 'aria-label="2"' in bundle[IMAGE]
 
 
-def test_two_sliders_choose_among_all_pairs() -> None:
-    slider = widgets.frame_slider_2d(
+def test_frames_of_two_values_are_all_pairs() -> None:
+    figure = live.frames2(
         lambda x, y: draw(x * y),
         ([1, 2], [3, 4, 5]),
         labels=("x", "y"),
         describe=lambda x, y: f"{x} and {y}",
         start=(1, 2),
     )
-    first, second, outer = slider.children
-    assert [first.description, second.description] == ["x", "y"]
-    assert outer.selected_index == 1
-    assert [inner.selected_index for inner in outer.children] == [2, 2]
-    assert [len(inner.children) for inner in outer.children] == [3, 3]
-    assert 'aria-label="2 and 5"' in slider._repr_mimebundle_()[IMAGE]
+    assert len(figure.data["frames"]) == 6
+    assert 'aria-label="2 and 5"' in figure._repr_mimebundle_()[0][IMAGE]
 
 
-@pytest.mark.parametrize("count", [0, widgets.MOST_FRAMES_OF_ONE_SLIDER + 1])
-def test_slider_has_neither_no_frame_nor_too_many(count: int) -> None:
+@pytest.mark.parametrize("count", [0, live.MOST_FRAMES_OF_ONE + 1])
+def test_frames_are_neither_none_nor_too_many(count: int) -> None:
     with pytest.raises(ValueError, match=f"from 1 to 40 frames, got {count}"):
-        widgets.frame_slider(draw, range(count), label="turn", describe=str)
+        live.frames(draw, range(count), label="turn", describe=str)
+
+
+def test_what_is_no_number_is_refused() -> None:
+    with pytest.raises(TypeError, match="x must be a real number, got 'three'"):
+        live.clock("three")  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="decay must be finite, got nan"):
+        live.orbit(float("nan"))
+    with pytest.raises(ValueError, match="start must be an index from 0 to 1, got 2"):
+        live.frames(draw, [1, 2], label="turn", describe=str, start=2)
+
+
+def test_text_of_a_page_stays_text() -> None:
+    box = live.box("clock", 'Is <b> "bold"?', {"x": 3, "step": 2}, {})
+    assert "Is &lt;b&gt; &quot;bold&quot;?" in box
+    data = {
+        "controls": [{"label": "<i>", "shown": ["</script>"], "buttons": True}],
+        "frames": ["<svg/>"],
+    }
+    held = live.box("frames", "", {"frame": 0}, data)
+    assert held.count("</script>") == 1
+    assert "<i>" not in held.partition("<script")[0]

@@ -20,7 +20,12 @@ from test_repository import load
 
 ROOT = Path(__file__).resolve().parent.parent
 NOTEBOOKS = sorted((ROOT / "book").glob("*.ipynb"))
-OF_EVERY_PAGE = {"repository", "page_head", "mend_pages"}  # the local extensions that a stub needs
+OF_EVERY_PAGE = {
+    "repository",
+    "page_head",
+    "mend_pages",
+    "formulas",
+}  # the local extensions that a stub needs
 notebooks, repository = load("tools/notebooks.py"), load("book/_ext/repository.py")
 
 

@@ -4,6 +4,7 @@ import json
 import math
 import random
 import sys
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -53,13 +54,6 @@ def test_sources_are_what_the_tasks_say(length: int) -> None:
         assert found == answers[task]
 
 
-def test_only_the_relative_task_follows_a_shift() -> None:
-    """Offsets say all about "copy" and leave "block" and "first" open."""
-    for task, offsets in (("copy", {3}), ("block", {1, 2, 3}), ("first", set(range(1, L)))):
-        scored, source = experiment.sources(task, L)
-        assert set((scored - source).tolist()) == offsets
-
-
 def test_unknown_names_are_refused() -> None:
     with pytest.raises(ValueError, match="reverse"):
         experiment.sources("reverse", L)
@@ -67,15 +61,17 @@ def test_unknown_names_are_refused() -> None:
         experiment.Encoder("grey")
     with pytest.raises(ValueError, match="rotary"):
         experiment.code_values("rotary", L)
+    with pytest.raises(ValueError, match="longer"):
+        experiment.stretched(torch.ones(8), "longer", 2)
 
 
 def test_chance_is_the_mean_over_random_sequences() -> None:
     draw = random.Random(0)
-    for length in (2, 5, L, 2 * L):
+    for length in (2, 5, L, 4 * L):
         shares = []
         for _ in range(4000):
             others = draw.choices(range(experiment.VOCABULARY), k=length - 1)
-            shares.append(max(map(others.count, others)) / len(others))
+            shares.append(max(Counter(others).values()) / len(others))
         error = math.dist(shares, [sum(shares) / 4000] * 4000) / 4000
         assert experiment.chance(length) == pytest.approx(sum(shares) / 4000, abs=4 * error + 1e-9)
 
@@ -88,30 +84,40 @@ def test_codes_by_hand() -> None:
     assert experiment.code_values("normalised", 5).tolist() == [[0], [0.25], [0.5], [0.75], [1]]
     assert experiment.code_values("normalised", 1).tolist() == [[0]]
     assert experiment.code_values("sine", 2)[1].item() == pytest.approx(1e-4, rel=1e-6)
-    for t, digits in enumerate(experiment.code_values("binary", 2 * L).int().tolist()):
-        assert digits == [int(digit) for digit in f"{t:06b}"[::-1]]
+    for t, digits in enumerate(experiment.code_values("binary", 4 * L).int().tolist()):
+        assert digits == [int(digit) for digit in f"{t:07b}"[::-1]]
+    gray = experiment.code_values("gray", 4 * L)
+    assert (gray[1:] - gray[:-1]).abs().sum(dim=1).tolist() == [1] * (4 * L - 1)
+    assert len(gray.unique(dim=0)) == 4 * L
+    for d in (64, 128):
+        table = pe_lib.torch.sinusoidal_table(L, d)
+        assert torch.equal(experiment.code_values("add", L, d), table)
 
 
-def test_gray_code_changes_one_digit_a_step_and_never_comes_back() -> None:
-    gray = experiment.code_values("gray", 2 * L)
-    assert (gray[1:] - gray[:-1]).abs().sum(dim=1).tolist() == [1] * (2 * L - 1)
-    assert len(gray.unique(dim=0)) == 2 * L
-
-
-@pytest.mark.parametrize("code", ["add", "concatenate"])
-def test_sinusoid_is_the_librarys(code: str) -> None:
-    table = pe_lib.torch.sinusoidal_table(L, experiment.D_MODEL)
-    assert torch.equal(experiment.code_values(code, L), table)
-
-
-@pytest.mark.parametrize("masked", [True, False])
-def test_alibi_by_hand(masked: bool) -> None:
-    bias, n = experiment.alibi(5, masked=masked), 5
+@pytest.mark.parametrize("code", ["alibi", "alibi, no mask", "mask alone"])
+def test_bias_and_masks_by_hand(code: str) -> None:
+    bias = experiment.bias_of(code, 5)
+    assert bias is not None
     for head, slope in enumerate((1 / 4, 1 / 16, 1 / 64, 1 / 256)):
-        for r in range(n):
-            for s in range(n):
-                seen = not masked or (s <= r if head % 2 == 0 else s >= r)
-                assert bias[head, r, s] == (-slope * abs(r - s) if seen else -math.inf)
+        for r in range(5):
+            for s in range(5):
+                seen = code == "alibi, no mask" or (s <= r if head % 2 == 0 else s >= r)
+                taken_off = 0 if code == "mask alone" else slope * abs(r - s)
+                assert bias[head, r, s] == (-taken_off if seen else -math.inf)
+
+
+def test_ways_to_stretch_by_hand() -> None:
+    """Of 8 pairs of base 10,000, the last 6 do not go round within 24 places."""
+    omega = 10.0 ** (-torch.arange(8, dtype=torch.float64) / 2)
+    slow = torch.tensor([False] * 2 + [True] * 6)
+    ratios = {way: experiment.stretched(omega, way, 4) / omega for way in experiment.WAYS}
+    assert (ratios["as trained"] == 1).all()
+    assert (ratios["interpolation"] == 1 / 4).all()
+    assert torch.equal(ratios["slow pairs"], torch.where(slow, 0.25, 1.0).double())
+    torch.testing.assert_close(ratios["NTK"], 4.0 ** (-torch.arange(8) / 7).double())
+    assert (ratios["YaRN"][slow] == 1 / 4).all()
+    kept = (24 / (2 * math.pi) - 1) / 31  # of the fastest, which goes round 3.8 times
+    assert ratios["YaRN"][0].item() == pytest.approx(kept + (1 - kept) / 4)
 
 
 # The model
@@ -129,43 +135,43 @@ def states(code: str, tokens: torch.Tensor) -> torch.Tensor:
 def test_order_counts_with_a_code_and_not_without(code: str) -> None:
     torch.manual_seed(1)
     tokens, order = torch.randint(experiment.VOCABULARY, (3, L)), torch.randperm(L)
-    there, here = states(code, tokens[:, order]), states(code, tokens)[:, order]
-    if code == "none":
-        torch.testing.assert_close(there, here, rtol=0, atol=1e-5)
-    else:
-        assert (there - here).abs().max() > 0.01
-
-
-@pytest.mark.parametrize("code", experiment.CODES)
-def test_codes_that_cannot_tell_left_from_right(code: str) -> None:
-    """Read from its end, a text gets the same answers from its end: ALiBi's mask mends that."""
-    torch.manual_seed(1)
-    tokens = torch.randint(experiment.VOCABULARY, (3, L))
-    difference = (states(code, tokens.flip(1)) - states(code, tokens).flip(1)).abs().max()
-    if code in ("none", "alibi, no mask"):
-        assert difference < 1e-5
-    elif code != "sine":
-        assert difference > 0.01
+    moved = (states(code, tokens[:, order]) - states(code, tokens)[:, order]).abs().max()
+    assert moved < 1e-5 if code == "none" else moved > 0.01
+    # Read from its end, a text gets the same answers from its end, unless there is a mask.
+    turned = (states(code, tokens.flip(1)) - states(code, tokens).flip(1)).abs().max()
+    assert turned < 1e-5 if code in ("none", "alibi, no mask") else turned > 0.01
 
 
 def test_rotary_scores_depend_on_offsets_alone() -> None:
-    """The module turns queries and keys, and nothing else: a later start changes no score."""
     torch.manual_seed(0)
-    turn = experiment.Attention("rotary").turn
-    q, k = torch.randn(2, 1, L, experiment.D_MODEL // experiment.HEADS, dtype=torch.float64)
-    late = turn(q, offset=17) @ turn(k, offset=17).mT
-    torch.testing.assert_close(turn(q) @ turn(k).mT, late, rtol=0, atol=1e-12)
+    omega = experiment.Attention("rotary", 64).omega
+    q, k = torch.randn(2, 1, 16, dtype=torch.float64)
+    scores = experiment.turned(q.expand(L, 16), omega) @ experiment.turned(k.expand(L, 16), omega).T
+    assert len(omega) == 8
+    for offset in range(-L + 1, L):
+        band = scores.diagonal(offset)
+        torch.testing.assert_close(band, band[0].expand_as(band), rtol=0, atol=1e-5)
+
+
+def test_stretching_changes_the_frequencies_and_goes_back() -> None:
+    torch.manual_seed(0)
+    model = experiment.Encoder("rotary", experiment.SIZES["large"])
+    parts = [part for part in model.modules() if isinstance(part, experiment.Attention)]
+    assert len(parts) == 3
+    before = parts[0].omega
+    model.stretch("interpolation", 4)
+    assert all(torch.equal(part.omega, before / 4) for part in parts)
+    model.stretch("as trained", 1)
+    assert all(torch.equal(part.omega, before) for part in parts)
 
 
 def test_a_code_enters_along_its_directions_so_that_layer_norm_keeps_it() -> None:
     torch.manual_seed(0)
-    position = experiment.Position("index", 2 * L)
-    zeros = torch.zeros(1, L, experiment.D_MODEL)
+    position, zeros = experiment.Position("index", 2 * L), torch.zeros(1, L, 64)
     added = position(zeros)[0]
     assert torch.linalg.matrix_rank(added) == 1
-    kept = torch.nn.functional.layer_norm(added, added.shape[1:])
-    lost = torch.nn.functional.layer_norm(zeros[0] + torch.arange(L)[:, None], added.shape[1:])
-    assert kept[1:].abs().max() > 1
+    assert torch.nn.functional.layer_norm(added, (64,))[1:].abs().max() > 1
+    lost = torch.nn.functional.layer_norm(zeros[0] + torch.arange(L)[:, None], (64,))
     assert lost.abs().max() < 1e-3
 
 
@@ -211,57 +217,60 @@ def test_accuracy_counts_right_answers_at_scored_positions() -> None:
             answer = tokens[:, torch.where(t >= self.back, t - self.back, t)]
             return torch.nn.functional.one_hot(answer, experiment.VOCABULARY).float()
 
-    assert experiment.accuracy(Answer(3), "copy", L, seed=0) == 1  # type: ignore[arg-type]
-    assert experiment.accuracy(Answer(2), "copy", L, seed=0) == pytest.approx(1 / 16, abs=0.01)  # type: ignore[arg-type]
+    assert experiment.accuracy(Answer(3), "copy", L, seed=0) == 1
+    assert experiment.accuracy(Answer(2), "copy", L, seed=0) == pytest.approx(1 / 16, abs=0.01)
+    each = experiment.right(Answer(2), "block", L, seed=0).view(-1, 3)
+    assert (each[:, 1] == 1).all()  # the third of each block has its first two back
+    assert each[:, [0, 2]].max() < 0.12
 
 
 def test_a_hundred_steps_show_the_effect() -> None:
-    models = {
-        code: experiment.train(code, "copy", seed=0, steps=100) for code in ("none", "rotary")
-    }
-    reached = {
-        (code, n): experiment.accuracy(model, "copy", n, seed=0, sequences=200)
-        for code, model in models.items()
-        for n in (L, 2 * L)
-    }
-    for n in (L, 2 * L):
-        assert reached["rotary", n] > 0.99
-        assert reached["none", n] < experiment.chance(n) + 0.02
+    for code in ("none", "rotary"):
+        model = experiment.train(code, "copy", seed=0, steps=100)
+        for n in (L, 2 * L):
+            reached = experiment.accuracy(model, "copy", n, seed=0, sequences=200)
+            if code == "rotary":
+                assert reached > 0.99
+            else:
+                assert reached < experiment.chance(n) + 0.02
 
 
 # The stored results
 
 
-def test_stored_results_hold_every_code_task_and_seed_once(stored: dict[str, Any]) -> None:
+def test_stored_runs_are_whole_and_each_is_there_once(stored: dict[str, Any]) -> None:
     seeds = stored["settings"]["seeds"]
-    assert len(set(seeds)) == len(seeds) >= 5
-    assert stored["settings"]["probe_seed"] not in seeds
-    runs = [(run["code"], run["task"], run["seed"]) for run in stored["runs"]]
-    wanted = {(c, t, s) for c in experiment.CODES for t in experiment.TASKS for s in seeds}
-    assert len(runs) == len(wanted)
-    assert set(runs) == wanted
+    assert seeds >= 5
+    runs = [(run["size"], run["code"], run["task"], run["seed"]) for run in stored["runs"]]
+    assert len(set(runs)) == len(runs)
+    # The large ones may still be under way: then a seed or two are missing.
+    missing = experiment.jobs_missing(stored, seeds)
+    assert len(runs) + len(missing) == (13 + 5) * 3 * seeds
+    assert all(size == "large" for size, *_ in missing)
     for run in stored["runs"]:
-        assert set(run["accuracy"]) == {"L", "2L"}
+        assert set(run["accuracy"]) == set(experiment.LENGTHS)
         assert all(0 <= a <= 1 for a in (*run["accuracy"].values(), *run["curve"]))
         assert len(run["curve"]) == 10
+        assert ("blocks" in run) == (run["task"] == "block")
+        assert ("stretched" in run) == ((run["code"], run["task"]) == ("rotary", "copy"))
+        if "blocks" in run:
+            mean = sum(run["blocks"]) / len(run["blocks"])
+            assert len(run["blocks"]) == 4 * L // 4
+            assert mean == pytest.approx(run["accuracy"]["4L"], abs=1e-3)
+        if "stretched" in run:
+            assert tuple(run["stretched"]) == experiment.WAYS
+            as_trained = {at: run["accuracy"][at] for at in ("2L", "4L")}
+            assert run["stretched"]["as trained"] == as_trained
 
 
 def test_stored_results_were_made_by_this_script(stored: dict[str, Any]) -> None:
-    now = json.loads(json.dumps(experiment.provenance(len(stored["settings"]["seeds"]))))
-    now["settings"]["seeds"] = stored["settings"]["seeds"]
+    now = json.loads(json.dumps(experiment.provenance(stored["settings"]["seeds"])))
     for name in ("settings", "parameters", "command"):
         assert stored[name] == now[name]
-    for added in stored.get("added", []):
-        assert added["command"] == now["command"] + " --add"
-        assert added["versions"] == stored["versions"]
-        made = [run for run in stored["runs"] if run["code"] in added["codes"]]
-        assert len(made) == added["runs"]
-        assert all(added[name] for name in experiment.MADE_BY)
     for task in experiment.TASKS:
         assert stored["chance"][task] == pytest.approx(now["chance"][task])
-    for name in ("date", "cpu", "system", "python", "versions", "seconds"):
+    for name in ("date", "cpu", "system", "python", "versions", "cpu_seconds"):
         assert stored[name]
-    assert set(stored["versions"]) == {"numpy", "torch"}
 
 
 def test_learning_rate_is_the_lowest_that_solves_every_probe(stored: dict[str, Any]) -> None:
@@ -269,6 +278,7 @@ def test_learning_rate_is_the_lowest_that_solves_every_probe(stored: dict[str, A
     assert tuple(worst) == experiment.RATES
     assert all(len(probes) == len(experiment.PROBES) for probes in stored["rates"].values())
     assert min(rate for rate in worst if worst[rate] >= 0.99) == experiment.LEARNING_RATE
+    assert experiment.PROBE_SEED not in {run["seed"] for run in stored["runs"]}
 
 
 def test_no_encoder_without_a_code_beats_chance(stored: dict[str, Any]) -> None:
@@ -280,49 +290,52 @@ def test_no_encoder_without_a_code_beats_chance(stored: dict[str, Any]) -> None:
                 assert reached < stored["chance"][run["task"]][n] + noise
 
 
+# Going on where a run stood
+
+
 class Here:
-    """A pool that runs its jobs where it stands, and notes them."""
+    """A pool that runs its jobs where it stands."""
 
-    def __init__(self) -> None:
-        self.jobs: list[Any] = []
-
-    def map(self, run: Any, jobs: list[Any], chunksize: int) -> list[Any]:
-        self.jobs += jobs
-        names = ("code", "task", "seed")
-        return [dict(zip(names, job, strict=False)) for job in jobs]
+    def imap(self, run: Any, jobs: list[Any]) -> Any:
+        return map(run, jobs)
 
 
-@pytest.fixture
-def copied(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, stored: dict[str, Any]) -> Path:
-    """The stored results without one code, in a file that a test may change."""
+def test_a_stopped_run_goes_on_and_keeps_what_is_stored(
+    tmp_path: Path, stored: dict[str, Any], capsys: pytest.CaptureFixture[str]
+) -> None:
     path = tmp_path / "results.json"
     kept = [run for run in stored["runs"] if run["code"] != "gray"]
     path.write_text(json.dumps(stored | {"runs": kept}))
-    monkeypatch.setattr(experiment, "RESULTS", path)
-    return path
+    seeds = stored["settings"]["seeds"]
+    results = experiment.begin(path, experiment.provenance(seeds), anew=False)
+    jobs = [job for job in experiment.jobs_missing(results, seeds) if job[0] == "small"]
+    wanted = {("small", "gray", t, s) for t in experiment.TASKS for s in range(seeds)}
+    assert len(jobs) == len(wanted)
+    assert set(jobs) == wanted
+
+    def told(job: experiment.Job) -> dict[str, Any]:
+        names = ("size", "code", "task", "seed")
+        return dict(zip(names, job, strict=True)) | {"accuracy": {"L": 0.5}, "cpu_seconds": 1}
+
+    experiment.go_on(path, results, told, jobs[:2], Here())
+    assert len(capsys.readouterr().out.splitlines()) == 2
+    after = json.loads(path.read_text())
+    assert after["runs"][:-2] == kept
+    assert (
+        len(experiment.jobs_missing(after, seeds))
+        == len(experiment.jobs_missing(stored | {"runs": kept}, seeds)) - 2
+    )
+    assert list(tmp_path.iterdir()) == [path]  # nothing half written stays
 
 
-def test_adding_runs_what_is_missing_and_keeps_the_rest(copied: Path) -> None:
-    before = json.loads(copied.read_text())
-    pool = Here()
-    experiment.add_missing(pool, 5)  # type: ignore[arg-type]
-    after = json.loads(copied.read_text())
-    wanted = {("gray", t, s, experiment.LEARNING_RATE) for t in experiment.TASKS for s in range(5)}
-    assert len(pool.jobs) == len(wanted)
-    assert set(pool.jobs) == wanted
-    assert after["runs"][: len(before["runs"])] == before["runs"]
-    *earlier, added = after["added"]
-    assert earlier == before.get("added", [])
-    assert (added["codes"], added["runs"]) == (["gray"], len(wanted))
-    for name in ("date", "command", "settings", "rates"):
-        assert after[name] == before[name]
-    experiment.add_missing(pool, 5)  # type: ignore[arg-type]
-    assert json.loads(copied.read_text()) == after
-
-
-def test_adding_to_runs_of_other_settings_is_refused(
-    copied: Path, monkeypatch: pytest.MonkeyPatch
+def test_runs_of_other_settings_are_refused(
+    tmp_path: Path, stored: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    path = tmp_path / "results.json"
+    path.write_text(json.dumps(stored))
     monkeypatch.setattr(experiment, "STEPS", 7)
+    now = experiment.provenance(5)
     with pytest.raises(SystemExit, match="other settings"):
-        experiment.add_missing(Here(), 5)  # type: ignore[arg-type]
+        experiment.begin(path, now, anew=False)
+    assert experiment.begin(path, now, anew=True) == now
+    assert json.loads(path.read_text()) == stored

@@ -1,212 +1,202 @@
-"""Hygiene of the notebooks: what is promised of every page, checked on the stored files."""
+"""The notebooks keep what is promised of them, checked on the stored files.
+
+A chapter teaches and keeps the contract of its size; its checks page, of the same name in
+book/checks, proves by running.
+"""
 
 import re
+import statistics
+from functools import cache
 from pathlib import Path
 
+import contract
 import nbformat
 import prose
 import pytest
 from nbformat import NotebookNode
 
-ROOT = Path(__file__).resolve().parent.parent
-NOTEBOOKS = sorted((ROOT / "book").glob("*.ipynb"))
-CHAPTERS = [path for path in NOTEBOOKS if re.match(r"\d\d_", path.name)]
-CLAIMS = {"A": 72, "B": 40, "C": 14, "D": 17, "E": 27}
+BOOK = Path(__file__).resolve().parent.parent / "book"
+NOTEBOOKS = sorted(path.relative_to(BOOK).as_posix() for path in BOOK.rglob("*.ipynb"))
+CHAPTERS = [name for name in NOTEBOOKS if re.match(r"\d\d_", name)]
+CHECKS = [name for name in NOTEBOOKS if name.startswith("checks/")]
 CLOSING_SECTIONS = ["What the sources said", "Exercises", "What comes next", "References"]
 KNOWN_METADATA = {"checks", "claims", "mystnb", "tags"}
 KNOWN_METADATA_OF_THE_COLAB_CELL = {"cellView", "jupyter", "tags"}
 MACHINE_PATH = re.compile(r"(?<![\w.])(/(tmp|home|root|Users|work|mnt)/\w|[A-Z]:\\\\\w)")
+THEOREM = re.compile(
+    r"^:{3,}\{prf:(?:theorem|proposition|lemma|corollary)\}.*?\n:label: (\S+)", re.M
+)
+ANNOTATION = re.compile(r"^\s*def .*(?:->|\w: ?\w)|^\w+: \w", re.M)
 
-every_notebook = pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
-every_chapter = pytest.mark.parametrize("path", CHAPTERS, ids=lambda path: path.stem)
+every_notebook = pytest.mark.parametrize("name", NOTEBOOKS)
+every_chapter = pytest.mark.parametrize("name", CHAPTERS)
+every_checks_page = pytest.mark.parametrize("name", CHECKS)
 
 
-def read(path: Path) -> NotebookNode:
-    notebook: NotebookNode = nbformat.read(path, as_version=4)
+@cache
+def read(name: str) -> NotebookNode:
+    notebook: NotebookNode = nbformat.read(BOOK / name, as_version=4)
     return notebook
 
 
-def figures_of(cell: NotebookNode) -> list[NotebookNode]:
-    """Picture outputs that are not the first frame of a slider."""
-    return [
-        output
-        for output in cell.outputs
-        if any(kind.startswith("image/") for kind in output.get("data", {}))
-        and not output.data.get("text/plain", "").startswith("Slider")
-    ]
+def ties(name: str, kind: str) -> set[str]:
+    """The theorems or claims that the cells of a page name in their metadata."""
+    return {one for cell in prose.code_cells(read(name)) for one in cell.metadata.get(kind, [])}
 
 
-def test_there_are_chapters() -> None:
-    assert len(CHAPTERS) >= 3
+# Every notebook.
 
 
 @every_notebook
-def test_every_cell_has_run_in_order(path: Path) -> None:
-    counts = [cell.execution_count for cell in prose.code_cells(read(path))]
-    assert counts == list(range(1, len(counts) + 1))
-
-
-@every_notebook
-def test_no_empty_code_cell(path: Path) -> None:
-    assert all(cell.source.strip() for cell in read(path).cells)
-
-
-@every_notebook
-def test_no_error_or_stderr_is_stored(path: Path) -> None:
-    outputs = [output for cell in prose.code_cells(read(path)) for output in cell.outputs]
-    assert not [o for o in outputs if o.output_type == "error" or o.get("name") == "stderr"]
-
-
-@every_notebook
-def test_metadata_is_minimal(path: Path) -> None:
-    notebook = read(path)
+def test_is_stored_executed_in_the_normal_form(name: str) -> None:
+    notebook = read(name)
     assert set(notebook.metadata) == {"kernelspec", "language_info"}
     assert notebook.metadata.kernelspec.name == "python3"
     for number, cell in enumerate(notebook.cells, start=1):
         known = KNOWN_METADATA_OF_THE_COLAB_CELL if number == 2 else KNOWN_METADATA
         assert set(cell.metadata) <= known, f"cell {number}"
         assert cell.id == f"cell-{number:03d}"
+        assert cell.source.strip(), f"cell {number} is empty"
+    cells = prose.code_cells(notebook)
+    assert [cell.execution_count for cell in cells] == list(range(1, len(cells) + 1))
+    outputs = [output for cell in cells for output in cell.outputs]
+    assert not [o for o in outputs if o.output_type == "error" or o.get("name") == "stderr"]
 
 
 @every_notebook
-def test_no_path_of_one_machine(path: Path) -> None:
-    assert not MACHINE_PATH.search(path.read_text())
+def test_no_path_of_one_machine(name: str) -> None:
+    assert not MACHINE_PATH.search((BOOK / name).read_text())
 
 
 @every_notebook
-def test_figures_have_caption_name_and_alternative(path: Path) -> None:
-    for cell in prose.code_cells(read(path)):
-        if figures_of(cell):
-            shown = cell.metadata.get("mystnb", {})
-            assert len(shown.get("figure", {}).get("caption", "")) > 20, cell.source
-            assert shown["figure"]["name"].startswith("fig-"), cell.source
-            assert len(shown.get("image", {}).get("alt", "")) > 20, cell.source
+def test_figures_have_caption_name_and_alternative(name: str) -> None:
+    for cell in filter(contract.shows_picture, prose.code_cells(read(name))):
+        shown = cell.metadata.get("mystnb", {})
+        assert len(shown.get("figure", {}).get("caption", "")) > 20, cell.source
+        assert shown["figure"]["name"].startswith("fig-"), cell.source
+        alternative = shown.get("image", {}).get("alt", "")
+        assert contract.is_live(cell) or len(alternative) > 20, cell.source
 
 
 @every_notebook
-def test_figures_stand_beside_an_assertion(path: Path) -> None:
-    cells = prose.code_cells(read(path))
-    for number, cell in enumerate(cells):
-        if figures_of(cell):
-            beside = cells[max(number - 1, 0) : number + 2]
-            assert any(prose.assertions_of(near.source) for near in beside), cell.source
-
-
-@every_notebook
-def test_every_precise_number_of_the_prose_is_computed(path: Path) -> None:
-    notebook = read(path)
+def test_every_precise_number_of_the_prose_is_computed(name: str) -> None:
+    notebook = read(name)
     texts = [cell.source for cell in notebook.cells if cell.cell_type == "markdown"]
     for cell in prose.code_cells(notebook):
         shown = cell.metadata.get("mystnb", {})
         texts += [shown.get("figure", {}).get("caption", ""), shown.get("image", {}).get("alt", "")]
     shown_numbers = prose.numbers_shown_by(notebook)
+    if f"checks/{name}" in CHECKS:
+        shown_numbers |= prose.numbers_shown_by(read(f"checks/{name}"))
     stated = {number for text in texts for number in prose.precise_numbers_in(text)}
     missing = sorted(n.text for n in stated if not n.is_shown_by(shown_numbers))
     assert not missing, "numbers in the prose that no output or assertion shows"
 
 
 @every_notebook
-def test_claims_are_real(path: Path) -> None:
-    for cell in prose.code_cells(read(path)):
-        for claim in cell.metadata.get("claims", []):
-            assert re.fullmatch(r"[A-E]\d\d", claim)
-            assert 1 <= int(claim[1:]) <= CLAIMS[claim[0]], claim
+def test_directives_with_prose_are_fenced_with_colons(name: str) -> None:
+    fenced = r"^`{3,}\{(?!code|bibliography|live)[\w:-]+\}.*$"
+    assert not re.findall(fenced, prose.markdown_of(read(name)), re.M)
 
 
-@every_notebook
-def test_directives_with_prose_are_fenced_with_colons(path: Path) -> None:
-    found = re.findall(
-        r"^`{3,}\{(?!code|bibliography)[\w:-]+\}.*$", prose.markdown_of(read(path)), re.M
-    )
-    assert not found
+# Chapters.
 
 
-@every_chapter
-def test_verdicts_and_deciding_cells_agree(path: Path) -> None:
-    notebook = read(path)
-    decided = {c for cell in prose.code_cells(notebook) for c in cell.metadata.get("claims", [])}
-    verdicts = prose.section(prose.markdown_of(notebook), "What the sources said")
-    linked = {found.upper() for found in re.findall(r"\(#claim-([a-e]\d\d)\)", verdicts)}
-    assert linked, "no verdict"
-    assert linked == decided
+def test_each_chapter_has_its_checks_page() -> None:
+    assert len(CHAPTERS) >= 9
+    assert [f"checks/{name}" for name in CHAPTERS] == CHECKS
 
 
 @every_chapter
-def test_chapter_opens_with_its_contract(path: Path) -> None:
-    notebook = read(path)
+def test_chapter_keeps_its_contract_of_size(name: str) -> None:
+    n = contract.numbers_of(read(name))
+    assert n.words <= 1900
+    assert n.words_before_the_first_picture <= 250
+    assert sum(n.lines) <= 120
+    assert statistics.median(n.lines) <= 6
+    assert max(n.lines) <= 15
+    assert n.pictures >= 5
+    assert n.live >= 1
+    assert n.minutes <= 25
+
+
+def test_the_tour_takes_ten_minutes() -> None:
+    notebook = read("tour.ipynb")
+    n = contract.numbers_of(notebook)
+    assert n.words <= 1000
+    assert sum(n.lines) <= 60
+    assert n.minutes <= 10
+    screens = re.split(r"^## (?=\d)", prose.markdown_of(notebook), flags=re.M)[1:]
+    assert len(screens) == n.pictures == 8
+
+
+@every_chapter
+def test_chapter_teaches_and_leaves_proving_to_its_checks(name: str) -> None:
+    for cell in prose.code_cells(read(name)):
+        assert not prose.assertions_of(cell.source), cell.source
+        assert not ANNOTATION.search(cell.source), cell.source
+        assert not {"checks", "claims"} & set(cell.metadata), cell.source
+        if contract.is_visible(cell) and not prose.imports_or_defines(cell.source):
+            assert cell.outputs, f"shows nothing:\n{cell.source}"
+
+
+@every_chapter
+def test_chapter_opens_and_closes_with_its_contract(name: str) -> None:
+    notebook = read(name)
     assert notebook.cells[0].source.startswith("# ")
-    opening = prose.markdown_of(notebook).partition("\n## ")[0]
-    for item in ("In this chapter", "**Question", "**You will be able to", "**Prereq", "**Time"):
-        assert item in opening, item
-    assert "한국어 요약" in opening
-
-
-@every_chapter
-def test_chapter_closes_with_its_contract(path: Path) -> None:
-    assert prose.headings_of(prose.markdown_of(read(path)))[-4:] == CLOSING_SECTIONS
-
-
-@every_chapter
-def test_chapter_has_a_length_to_read_in_one_sitting(path: Path) -> None:
-    assert 1100 <= prose.words_to_read(read(path)) <= 2300
-
-
-@every_chapter
-def test_minutes_are_those_of_the_count_and_of_the_landing_page(path: Path) -> None:
-    notebook = read(path)
-    stated = re.findall(r"^\*\*Time\.\*\* (\d+) minutes\.$", notebook.cells[0].source, re.M)
-    listed = re.findall(
-        rf"\[\]\({path.name}\) .*\| (\d+) \|$", (ROOT / "book" / "index.md").read_text(), re.M
-    )
-    assert stated == listed == [str(prose.minutes_to_read(notebook))]
-
-
-@every_chapter
-def test_exercises_have_executed_solutions(path: Path) -> None:
-    notebook = read(path)
-    text = "\n".join(c.source if c.cell_type == "markdown" else "<code>" for c in notebook.cells)
-    labels = re.findall(r"^:{3}\{exercise\}.*\n:label: (\S+)", text, re.M)
-    assert 3 <= len(labels) <= 5
-    for label in labels:
-        solved = re.search(
-            rf"^:::\{{solution-start\}} {label}\n:class: dropdown\n:::(.*?)^:::\{{solution-end\}}",
-            text,
-            re.M | re.S,
-        )
-        assert solved, f"{label} has no folded solution"
-        assert "<code>" in solved[1], f"the solution of {label} runs nothing"
-
-
-@every_chapter
-def test_theorems_are_proved_and_checked(path: Path) -> None:
-    notebook = read(path)
     text = prose.markdown_of(notebook)
-    theorem = r"^:{3,}\{prf:(?:theorem|proposition|lemma|corollary)\}.*?\n:label: (\S+)"
-    labels = re.findall(theorem, text, re.M)
-    proofs = re.findall(r"^:{3,}\{prf:proof\}", text, re.M)
-    assert labels
-    assert len(proofs) >= len(labels)
-    checked = {
-        label
-        for cell in prose.code_cells(notebook)
-        if prose.assertions_of(cell.source)
-        for label in cell.metadata.get("checks", [])
-    }
-    assert checked == set(labels)
+    opening = text.partition("\n## ")[0]
+    boxes = ("In this chapter", "**Question", "**You will be able to", "**Prereq", "**Time")
+    for item in (*boxes, "The answer in three sentences", "한국어 요약"):
+        assert item in opening, item
+    assert prose.headings_of(text)[-4:] == CLOSING_SECTIONS
+    assert contract.words_in(prose.section(text, "What the sources said")) <= 150
 
 
 @every_chapter
-def test_chapter_has_figures_and_a_slider(path: Path) -> None:
-    cells = prose.code_cells(read(path))
-    sliders = [
-        output
-        for cell in cells
-        for output in cell.outputs
-        if output.get("data", {}).get("text/plain", "").startswith("Slider")
-    ]
-    assert sliders
-    assert all("image/svg+xml" in slider.data for slider in sliders)
-    assert sum(len(figures_of(cell)) for cell in cells) >= 3
+def test_minutes_are_those_of_the_count_and_of_the_landing_page(name: str) -> None:
+    notebook = read(name)
+    stated = re.findall(r"^\*\*Time\.\*\* (\d+) minutes\.$", notebook.cells[0].source, re.M)
+    index = (BOOK / "index.md").read_text()
+    listed = re.findall(rf"\[\]\({name}\).*\| (\d+) \|$", index, re.M)
+    assert stated == listed == [str(contract.numbers_of(notebook).minutes)]
+
+
+@every_chapter
+def test_exercises_have_starters_and_executed_solutions(name: str) -> None:
+    cells = read(name).cells
+    text = "\n".join(c.source if c.cell_type == "markdown" else "<code>" for c in cells)
+    text = text.partition("\n## Exercises\n")[2]
+    labels = re.findall(r"^:{3}\{exercise\}.*\n:label: (\S+)", text, re.M)
+    assert 3 <= len(labels) <= 4
+    solution = r"^:::\{solution-start\} (\S+)\n:class: dropdown\n:::(.*?)^:::\{solution-end\}"
+    solved = dict(re.findall(solution, text, re.M | re.S))
+    assert list(solved) == labels
+    assert sum("<code>" in told for told in solved.values()) >= 2
+    starters = re.sub(solution, "", text, flags=re.M | re.S).count("<code>")
+    assert starters >= 2, "at least two exercises have something to run"
+
+
+# Theorems, claims, and the checks that decide them.
+
+
+@every_chapter
+def test_each_theorem_is_proved_and_checked_by_running(name: str) -> None:
+    theorems = set(THEOREM.findall(prose.markdown_of(read(name))))
+    proofs = f"{prose.markdown_of(read(name))}\n{prose.markdown_of(read(f'checks/{name}'))}"
+    assert theorems == ties(f"checks/{name}", "checks")
+    assert len(re.findall(r"^:{3,}\{prf:proof\}", proofs, re.M)) >= len(theorems)
+
+
+@every_checks_page
+def test_each_check_can_fail_and_says_what_it_found(name: str) -> None:
+    notebook = read(name)
+    decided = [c for c in prose.code_cells(notebook) if {"checks", "claims"} & set(c.metadata)]
+    for cell in decided:
+        assert prose.assertions_of(cell.source), cell.source
+        assert cell.outputs, f"prints nothing:\n{cell.source}"
+    assert f"(../{Path(name).name})" in notebook.cells[0].source, "no way back to the chapter"
+    assert f"(checks/{Path(name).name})" in prose.markdown_of(read(Path(name).name))
 
 
 # The reader of the prose is itself tested: a check that cannot fail is no check.
@@ -245,3 +235,19 @@ def test_precise_numbers_are_found(text: str, numbers: list[str]) -> None:
 def test_a_stated_number_is_matched_by_rounding(stated: str, output: str, shown: bool) -> None:
     (number,) = prose.precise_numbers_in(stated)
     assert number.is_shown_by(set(prose.numbers_in(output))) is shown
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("three plain words", 3),
+        ("a formula $a + b$ is one", 5),
+        (":::{prf:proof}\n:class: dropdown\nfolded away\n:::\nseen", 1),
+        (":::{prf:proof}\nopen proof\n:::", 2),
+        (":::{solution-start} ex\n:class: dropdown\n:::\nfolded\n:::{solution-end}\n:::\nseen", 1),
+        ("[a link](03_rotation.ipynb#far) and {prf:ref}`thm-shift`", 4),
+    ],
+)
+def test_words_are_counted_as_a_reader_meets_them(text: str, words: int) -> None:
+    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_markdown_cell(text)])
+    assert contract.numbers_of(notebook).words == words

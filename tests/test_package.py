@@ -20,7 +20,6 @@ import pe_lib
 ROOT = Path(__file__).resolve().parent.parent
 NOT_SOURCES = shutil.ignore_patterns(".*", "_build", "__pycache__", "*.egg-info", "build", "dist")
 EXAMPLES = re.findall(r"```python\n(.*?)```", (ROOT / "pe_lib/README.md").read_text(), re.S)
-MODULES = {path.name for path in (ROOT / "pe_lib").glob("*.py")}
 
 
 @dataclass(frozen=True)
@@ -79,7 +78,8 @@ def run(python: Path, code: str) -> subprocess.CompletedProcess[str]:
 
 
 def test_wheel_holds_the_library_and_nothing_else(archives: Archives) -> None:
-    library = {f"pe_lib/{name}" for name in MODULES | {"py.typed"}}
+    files = (path for path in (ROOT / "pe_lib").rglob("*.*") if "__pycache__" not in path.parts)
+    library = {path.relative_to(ROOT).as_posix() for path in files} - {"pe_lib/README.md"}
     others = archives.in_wheel() - library
     assert library <= archives.in_wheel()
     assert all(".dist-info/" in name for name in others), others

@@ -73,12 +73,12 @@ def test_nothing_is_lost_where_directives_are_not_understood(path: Path) -> None
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 def test_every_output_has_a_form_that_needs_no_kernel(path: Path) -> None:
-    """A slider keeps the picture of its first frame in the file."""
+    """A live figure keeps its still in the file."""
     cells = nbformat.read(path, as_version=4).cells
     for output in (output for cell in cells for output in cell.get("outputs", [])):
         if "data" in output:
             assert {"text/plain", "image/svg+xml", "image/png", "text/html"} & set(output.data)
-            assert "Slider" not in output.data.get("text/plain", "") or (
+            assert "Live figure" not in output.data.get("text/plain", "") or (
                 "image/svg+xml" in output.data
             )
 

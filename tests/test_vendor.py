@@ -2,9 +2,11 @@
 
 import hashlib
 import json
+import re
 from pathlib import Path
 
 import pytest
+from test_repository import load
 
 ROOT = Path(__file__).resolve().parent.parent
 VENDOR = ROOT / "book" / "_assets" / "vendor"
@@ -36,8 +38,13 @@ def test_nothing_else_lies_there() -> None:
     assert {path.name for path in VENDOR.iterdir()} == known
 
 
-def test_the_page_loads_the_parts_of_mathjax_that_are_there() -> None:
-    config = (ROOT / "_config.yml").read_text()
-    for part in ("core", "input/tex", "output/chtml", "a11y/assistive-mml"):
-        assert part in config
-        assert (VENDOR / "mathjax" / f"{part}.js").is_file()
+def test_formulas_are_set_by_the_parts_of_mathjax_that_are_there() -> None:
+    formulas = load("book/_ext/formulas.py")
+    assert "<mjx-mi" in formulas.FORMULAS[formulas.set_formula("x", False)]
+    for wrong in ("{x", r"\nosuchname"):
+        assert "data-mjx-error=" in formulas.FORMULAS[formulas.set_formula(wrong, False)]
+    rules = formulas.rules_of(formulas.mathjax().call("styleSheet"))
+    addresses = [name for rule in rules.values() for name in re.findall(r'url\("(.+?)"\)', rule)]
+    fonts = {address for address in addresses if not address.startswith("data:")}
+    assert len(fonts) >= 20
+    assert all((VENDOR.parent / font).is_file() for font in fonts)

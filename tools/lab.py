@@ -75,17 +75,17 @@ RUN_ALL = """async (patience) => {
 OUTPUTS = """() => window.jupyterapp.shell.currentWidget.content.widgets
   .filter((cell) => cell.model.type === "code")
   .map((cell) => ({ count: cell.model.executionCount, outputs: cell.model.outputs.toJSON() }))"""
-# The place among all cells of the cell with this slider, once it is drawn.
-SCROLL_TO_SLIDER = """async (which) => {
+# The place among all cells of the cell with this live figure, once it is drawn.
+SCROLL_TO_FIGURE = """async (which) => {
   const notebook = window.jupyterapp.shell.currentWidget.content;
   const live = "application/vnd.jupyter.widget-view+json";
   const cells = notebook.widgets.filter((cell) => cell.model.type === "code"
     && cell.model.outputs.toJSON().some((output) => live in (output.data ?? {})));
   const place = notebook.widgets.indexOf(cells[which]);
   await notebook.scrollToItem(place);
-  return cells[which].node.querySelector(".pe-slider .noUi-handle") ? place : 0;
+  return cells[which].node.querySelector(".live[data-live]") ? place : 0;
 }"""
-PICTURES = """(figure) => [...figure.querySelectorAll("svg, img")]
+PICTURES = """(figure) => [...figure.querySelectorAll(".live__picture > svg")]
   .filter((one) => one.checkVisibility()).map((one) => one.outerHTML)"""
 
 
@@ -97,7 +97,7 @@ class Seen:
     seconds: float = 0
     megabytes: int = 0
     boxes: int = 0
-    sliders: int = 0
+    controls: int = 0
     complaints: list[str] = field(default_factory=list)
 
 
@@ -166,7 +166,7 @@ class Lab:
         sys.exit(f"JupyterLab did not start:\n{self._log.read()}")
 
     def visit(self, path: str, patience: int = PATIENCE) -> Seen:
-        """Open a notebook, look at it, run all its cells and move its sliders.
+        """Open a notebook, look at it, run all its cells and move its live figures.
 
         ``patience`` is how many seconds a cell may take to be drawn, and all of them three times
         that to run.
@@ -180,7 +180,7 @@ class Lab:
                 seen.complaints += drawn["complaints"]
                 page.evaluate(RUN_ALL, min(PATIENCE, 3 * patience))
                 self._judge_outputs(page, seen)
-                self._move_sliders(page, seen)
+                self._move_figures(page, seen)
                 seen.megabytes = self._end_kernels()
         except Error as error:
             seen.complaints.append(str(error))
@@ -211,25 +211,27 @@ class Lab:
                     told = output.get("evalue") or output.get("text")
                     seen.complaints.append(f"[{cell['count']}] {told}")
 
-    def _move_sliders(self, page: Page, seen: Seen) -> None:
-        """A step of every handle shows another picture."""
+    def _move_figures(self, page: Page, seen: Seen) -> None:
+        """A step of every range, and a press of every choice, shows another picture."""
         live = "application/vnd.jupyter.widget-view+json"
         outputs = [output for cell in page.evaluate(OUTPUTS) for output in cell["outputs"]]
         for which in range(sum(live in output.get("data", {}) for output in outputs)):
-            place = page.wait_for_function(SCROLL_TO_SLIDER, arg=which, polling=500).json_value()
-            figure = page.locator(f'[data-windowed-list-index="{place}"] .pe-slider')
-            for handle in figure.locator(".noUi-handle").all():
+            place = page.wait_for_function(SCROLL_TO_FIGURE, arg=which, polling=500).json_value()
+            figure = page.locator(f'[data-windowed-list-index="{place}"] .live')
+            ranges = figure.locator("input:enabled").all()
+            for control in [*ranges, *figure.locator('[aria-pressed="false"][data-set]').all()]:
                 before = figure.evaluate(PICTURES)
-                last = handle.get_attribute("aria-valuenow") == handle.get_attribute(
-                    "aria-valuemax"
-                )
-                handle.press("ArrowLeft" if last else "ArrowRight")
+                if control in ranges:
+                    last = control.input_value() == control.get_attribute("max")
+                    control.press("ArrowLeft" if last else "ArrowRight")
+                else:
+                    control.press("Enter")
                 end = time.monotonic() + PATIENCE
                 while (after := figure.evaluate(PICTURES)) == before and time.monotonic() < end:
                     page.wait_for_timeout(100)
-                seen.sliders += 1
+                seen.controls += 1
                 if after == before or len(after) != 1:
-                    seen.complaints.append(f"slider {seen.sliders} shows {len(after)} pictures")
+                    seen.complaints.append(f"control {seen.controls} shows {len(after)} pictures")
 
     def _end_kernels(self) -> int:
         """End every kernel, and give the most memory in MB that one of them has taken."""

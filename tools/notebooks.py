@@ -31,7 +31,7 @@ COLAB_CELL = """\
 import sys
 from pathlib import Path
 
-if "google.colab" in sys.modules and not Path("../pe_lib").is_dir():
+if "google.colab" in sys.modules and not Path("ROOT/pe_lib").is_dir():
     import os
     import re
     from subprocess import getoutput
@@ -45,7 +45,7 @@ if "google.colab" in sys.modules and not Path("../pe_lib").is_dir():
     clone = f"git clone -q --depth 1 '{repository}' book"
     print(getoutput(f"test -d book || {clone}"))
     print(getoutput("pip install -q './book[book]'"))
-    os.chdir("book/book")
+    os.chdir("book/FOLDER")
     sys.modules["google.colab"].output.enable_custom_widget_manager()"""
 # Folded in JupyterLab and on Colab, left out of the site.
 COLAB_METADATA = {
@@ -57,22 +57,24 @@ COLAB_METADATA = {
 
 def main() -> None:
     named = [Path(argument) for argument in sys.argv[1:]]
-    for path in named or sorted((ROOT / "book").glob("*.ipynb")):
+    for path in map(Path.resolve, named or sorted((ROOT / "book").rglob("*.ipynb"))):
         started = time.perf_counter()
         notebook = nbformat.read(path, as_version=4)
-        serve_colab(notebook, repository_url())
+        serve_colab(notebook, repository_url(), path.parent.relative_to(ROOT))
         execute(notebook, path.parent)
         normalise(notebook)
         nbformat.write(notebook, path)
-        print(f"{time.perf_counter() - started:6.1f} s  {path.name}", flush=True)
+        print(f"{time.perf_counter() - started:6.1f} s  {path.relative_to(ROOT)}", flush=True)
 
 
-def serve_colab(notebook: NotebookNode, address: str) -> None:
+def serve_colab(notebook: NotebookNode, address: str, folder: Path = Path("book")) -> None:
     """Put the cell for Colab below the opening; it keeps its repository where none is given."""
     named = ""
     if is_for_colab(notebook.cells[1]):
         named = repository_named_in(notebook.cells.pop(1))
-    cell = nbformat.v4.new_code_cell(COLAB_CELL.replace("REPOSITORY", address or named))
+    source = COLAB_CELL.replace("ROOT", "/".join(".." for _ in folder.parts))
+    source = source.replace("FOLDER", folder.as_posix())
+    cell = nbformat.v4.new_code_cell(source.replace("REPOSITORY", address or named))
     cell.metadata = NotebookNode(COLAB_METADATA)
     notebook.cells.insert(1, cell)
 

@@ -4,7 +4,8 @@
 
 repo2docker prints the Dockerfile that Binder would build. Its step for this book is run in a clean
 virtual environment on top of what repo2docker brings itself: JupyterLab and JupyterHub at the
-versions of its own lock file. Then JupyterLab opens each notebook, as the launch button does.
+versions of its own lock file, and pip may take what it has. Then JupyterLab opens the tour
+and three chapters, as the launch button does; that the others run, `make test` shows.
 """
 
 import os
@@ -34,7 +35,8 @@ MOST_MEMORY = 1000  # MB of a kernel: Binder guarantees 1 GB
 
 def main() -> None:
     started = time.perf_counter()
-    notebooks = sorted((ROOT / "book").glob("*.ipynb"))
+    book = ROOT / "book"
+    notebooks = [book / "tour.ipynb", *sorted(book.glob("[0-9][0-9]_*.ipynb"))[2::4]]
     with tempfile.TemporaryDirectory(prefix="rehearsal-") as folder:
         image = Image(Path(folder))
         image.build()
@@ -63,7 +65,7 @@ def report(seen: Seen) -> bool:
         wrong.append(f"the kernel took {seen.megabytes} MB of the {MOST_MEMORY} that it may")
     print(
         f"  {'FAILED' if wrong else 'passed'}  {seen.seconds:5.1f} s  {seen.megabytes:4d} MB"
-        f"  {seen.boxes} theorems and proofs, {seen.sliders} sliders  {seen.path}"
+        f"  {seen.boxes} theorems and proofs, {seen.controls} controls  {seen.path}"
     )
     for line in wrong:
         print(f"          {line}")
@@ -89,8 +91,9 @@ class Image:
         brought = self.megabytes()
         self.use_wheels_within_reach()
         print(f"RUN {step}", flush=True)
+        step = step.replace("--no-cache-dir ", "")
         run(["bash", "-c", step], KERNEL_PYTHON_PREFIX=str(self.prefix), cwd=self.tree)
-        run([str(self.python), "-c", "import pe_lib.torch, pe_lib.book.widgets"], cwd=self.folder)
+        run([str(self.python), "-c", "import pe_lib.torch, pe_lib.book.live"], cwd=self.folder)
         print(f"site-packages: {brought} MB, then {self.megabytes()} MB", flush=True)
 
     def ask_repo2docker(self) -> tuple[str, list[str]]:

@@ -2,9 +2,9 @@
 
     make vendor
 
-Needs npm on the path, for `npm pack` alone: nothing of a package is run. The manifest written
-beside the files names each package, its version and licence, and the checksum of every file; a
-test compares it with what lies in the folder.
+Needs npm on the path, for `npm pack` alone: nothing of a package is run; and pip's brotli, to write
+fonts. The manifest written beside the files names each package, its version and licence, and the
+checksum of every file; a test compares it with what lies in the folder.
 """
 
 import hashlib
@@ -17,7 +17,6 @@ import tempfile
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from fnmatch import fnmatch
-from importlib.metadata import distribution
 from pathlib import Path
 
 from fontTools import subset
@@ -46,27 +45,18 @@ PACKAGES = (
         "3.2.2",
         "Apache-2.0",
         (
-            # The parts that mathjax3_config in _config.yml names. The one file that holds them all
-            # also holds a menu that weighs as much as the rest.
+            # The parts that book/_ext/formulas.py runs when the site is built, and the fonts.
             "LICENSE",
             "es5/startup.js",
             "es5/core.js",
+            "es5/adaptors/liteDOM.js",
             "es5/input/tex.js",
-            "es5/input/tex/extensions/*.js",
             "es5/output/chtml.js",
             "es5/output/chtml/fonts/tex.js",
             "es5/output/chtml/fonts/woff-v2/*.woff",
             "es5/a11y/assistive-mml.js",
         ),
         strip="es5/",
-    ),
-    Package(
-        "html-manager",
-        "@jupyter-widgets/html-manager",
-        "1.0.15",
-        "BSD-3-Clause",
-        ("dist/embed.js", "dist/embed.js.LICENSE.txt"),  # core widgets only: no require.js
-        strip="dist/",
     ),
     Package(
         "source-serif",
@@ -141,14 +131,9 @@ def main() -> None:
     for package in PACKAGES:
         fetch(package)
         print(f"{package.name} {package.version}", flush=True)
-    whole = VENDOR / "icons" / "fa-solid-900.ttf"
-    keep(whole, ICONS.values(), whole.with_name("icons.woff"))
-    whole.unlink()
-    ams = VENDOR / "mathjax" / "output" / "chtml" / "fonts" / "woff-v2" / "MathJax_AMS-Regular.woff"
-    keep(ams, AMS_SIGNS, ams)
-    # The widgets' npm packages come without the text of their licence; the Python package has it.
-    licence = distribution("ipywidgets").read_text("licenses/LICENSE")
-    (VENDOR / "html-manager" / "LICENSE").write_text(licence or "")
+    keep(VENDOR / "icons" / "fa-solid-900.ttf", "icons.woff2", ICONS.values())
+    for font in VENDOR.glob("mathjax/**/*.woff"):
+        keep(font, f"{font.stem}.woff2", AMS_SIGNS if "AMS" in font.stem else None)
     MANIFEST.write_text(json.dumps(manifest(), indent=1) + "\n")
 
 
@@ -174,16 +159,17 @@ def members(package: Package) -> Iterator[tuple[str, bytes]]:
                     yield member.name.removeprefix("package/"), file.read()
 
 
-def keep(font_file: Path, signs: Iterable[int], target: Path) -> None:
-    """Write a font with only some of its signs."""
-    options = subset.Options(flavor="woff", layout_features=[], name_IDs=[0, 1, 2, 13, 14])
+def keep(font_file: Path, name: str, signs: Iterable[int] | None = None) -> None:
+    """Replace a font by a lighter one of another name: without hints, or with some signs only."""
+    options = subset.Options(flavor="woff2", layout_features=[], name_IDs=[0, 1, 2, 13, 14])
     options.drop_tables += ["FFTM"]  # an editor's time stamps
-    options.recalc_timestamp = False
+    options.hinting = options.recalc_timestamp = False
     with subset.load_font(io.BytesIO(font_file.read_bytes()), options) as font:
         subsetter = subset.Subsetter(options)
-        subsetter.populate(unicodes=signs)
+        subsetter.populate(unicodes=signs or font.getBestCmap())
         subsetter.subset(font)
-        subset.save_font(font, target, options)
+        subset.save_font(font, font_file.with_name(name), options)
+    font_file.unlink()
 
 
 def manifest() -> list[dict[str, object]]:

@@ -1,78 +1,48 @@
-// What the pages do beyond the theme: names for the sliders, and keyboard access to wide content.
+// What the pages do beyond the theme: keyboard access to wide content, the outline, the search.
 
-/** Fit the widget manager to the page that it runs in; this script comes before it. */
-function prepareWidgetManager() {
-  // Its validator warns of its own schema on every page.
-  const warn = console.warn;
-  console.warn = (...said) => String(said[0]).startsWith("strict mode: ") || warn(...said);
-  // It asks MathJax 2 to typeset each label; MathJax 3 has no such queue.
-  window.addEventListener("DOMContentLoaded", () => {
-    if (window.MathJax) window.MathJax.Hub = { Queue() {} };
-  });
-}
+const WIDE = '.pst-scrollable-table-container, .bd-article pre, mjx-container[display="true"]';
 
-/** Give a slider's handle the name and the value that stand beside it. */
-function nameHandle(slider) {
-  const [handle, label, readout] = [".noUi-handle", ".widget-label", ".widget-readout"].map(
-    (part) => slider.querySelector(part)
-  );
-  const say = () => {
-    if (handle.getAttribute("aria-valuetext") !== readout.textContent)
-      handle.setAttribute("aria-valuetext", readout.textContent);
-  };
-  handle.setAttribute("aria-label", label.textContent);
-  const watch = new MutationObserver(say); // the slider writes its own value text, a bare number
-  watch.observe(handle, { attributeFilter: ["aria-valuetext"] });
-  watch.observe(readout, { childList: true, characterData: true, subtree: true });
-  say();
-}
-
-/** Name the sliders of a figure once the widget manager has drawn them. */
-function nameSliders(figure) {
-  new MutationObserver((_, watch) => {
-    const sliders = figure.querySelectorAll(".widget-slider");
-    if (!figure.querySelector(".widget-subarea svg") || !sliders.length) return;
-    watch.disconnect();
-    sliders.forEach(nameHandle);
-    figure.dataset.live = "";
-  }).observe(figure, { childList: true, subtree: true });
-}
-
-/** Let what is wider than the page scroll in its own box, and let the keyboard reach that box. */
-function reachWideContent() {
-  for (const box of document.querySelectorAll(".pst-scrollable-table-container, .live-figure"))
-    setReach(box, box.scrollWidth > box.clientWidth + 1);
-}
-
-/** The same for a formula in a line: its own box ends where its list, proof or table does. */
-function reachWideFormulas() {
-  const measure = new ResizeObserver((boxes) => {
-    for (const { target: box } of boxes) {
-      const formula = box.firstElementChild;
-      const [drawn, room] = [formula.firstElementChild, box].map(
-        (part) => part.getBoundingClientRect().width
-      );
-      formula.toggleAttribute("data-wide", drawn > room + 1);
-      setReach(formula, drawn > room + 1);
-    }
-  });
-  // A box changes its size as the window does, and where what held it folded is opened.
-  for (const box of document.querySelectorAll("span.math:has(> mjx-container)"))
-    measure.observe(box);
-}
-
-function setReach(box, reached) {
-  if (reached) box.tabIndex = 0;
+/** What is wider than its box scrolls in it: the keyboard reaches it, and fades show what is hidden. */
+function tellWide(box) {
+  const [passed, hidden] = [box.scrollLeft, box.scrollWidth - box.clientWidth];
+  box.toggleAttribute("data-before", passed > 1);
+  box.toggleAttribute("data-after", passed < hidden - 1);
+  if (hidden > 1) box.tabIndex = 0;
   else box.removeAttribute("tabindex");
 }
 
-/** Each displayed equation can be reached by keyboard; it scrolls where it is wide. */
-async function reachEquations() {
-  await window.MathJax?.startup?.promise;
-  for (const equation of document.querySelectorAll('mjx-container[display="true"]'))
-    equation.tabIndex = 0;
-  reachWideContent();
-  reachWideFormulas();
+/** A formula in a line ends where its list, proof or table does, and then scrolls like the others. */
+function fitFormula(formula) {
+  const [drawn, room] = [formula.firstElementChild, formula.parentElement].map(
+    (part) => part.getBoundingClientRect().width
+  );
+  if (formula.toggleAttribute("data-wide", drawn > room + 1) || formula.tabIndex === 0)
+    tellWide(formula);
+}
+
+/** Boxes change their size as the window does, and where what held them folded is opened. */
+function watchWide() {
+  const measure = new ResizeObserver((boxes) => {
+    for (const { target: box } of boxes)
+      box.matches(WIDE) ? tellWide(box) : fitFormula(box.firstElementChild);
+  });
+  for (const box of document.querySelectorAll(`${WIDE}, span.math:has(> mjx-container)`))
+    measure.observe(box);
+  const scrolled = ({ target }) => target.matches?.(`${WIDE}, mjx-container`) && tellWide(target);
+  document.addEventListener("scroll", scrolled, { capture: true, passive: true });
+}
+
+/** The header names the section that is being read. */
+function nameSection() {
+  const name = document.querySelector(".place__section");
+  const headings = [...document.querySelectorAll("article section > h2")];
+  const tell = () => {
+    const passed = headings.filter((heading) => heading.getBoundingClientRect().top < 100).at(-1);
+    name.textContent = passed ? passed.textContent.replace(/#$/, "") : "";
+  };
+  let waiting;
+  const soon = () => (waiting ??= requestAnimationFrame(() => (tell(), (waiting = null))));
+  if (name) document.addEventListener("scroll", soon, { passive: true });
 }
 
 /** On a phone the outline of a page lies over its text: it goes once a heading was chosen. */
@@ -87,14 +57,13 @@ function quoteArticles() {
   Search.htmlToText = (source, anchor) => {
     const page = new DOMParser().parseFromString(source, "text/html");
     page.querySelectorAll(".headerlink, script, style").forEach((part) => part.remove());
+    page.querySelectorAll(".math").forEach((formula) => formula.replaceWith("…"));
     const quoted = (anchor && page.querySelector(`article ${anchor}`)) || page.querySelector("article");
-    return (quoted?.textContent ?? "").replace(/\\\(.*?\\\)|\\\[.*?\\\]/gs, "…");
+    return quoted?.textContent ?? "";
   };
 }
 
-prepareWidgetManager();
 closeOutline();
 quoteArticles();
-document.querySelectorAll(".live-figure").forEach(nameSliders);
-window.addEventListener("load", reachEquations);
-window.addEventListener("resize", reachWideContent);
+watchWide();
+nameSection();

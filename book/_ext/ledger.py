@@ -163,17 +163,26 @@ def table(head: Sequence[str | nodes.Node], rows: Sequence[nodes.row], name: str
 def reference_to_cell(claim: Claim, page: str) -> pending_xref:
     """A link from a row to the cell that decides it, named for those who hear it alone."""
     text = nodes.inline()
-    text += nodes.inline("", f"the cell that decides {claim.id}, in ", classes=["visually-hidden"])
-    text += nodes.Text(f"chapter {int(claim.decided_in[:2])}")
-    target = {"page": f"book/{claim.decided_in}", "anchor": f"claim-{claim.id.lower()}"}
-    return pending_xref("", text, reftype="ledger", reftarget=claim.id, refdoc=page, **target)
+    text += nodes.inline(
+        "", f"the cell that decides {claim.id}, in the ", classes=["visually-hidden"]
+    )
+    text += nodes.Text(f"checks of {int(claim.decided_in[:2])}")
+    page_of_cell = f"book/checks/{claim.decided_in}"
+    return reference_to_anchor(text, page_of_cell, f"claim-{claim.id.lower()}", page)
 
 
 def reference_to_row(claim: str, page: str) -> pending_xref:
     """A link from a deciding cell to the row of its claim."""
-    target = {"page": PAGE, "anchor": claim.lower()}
-    text = nodes.Text(claim)
-    return pending_xref("", text, reftype="ledger", reftarget=claim, refdoc=page, **target)
+    return reference_to_anchor(claim, PAGE, claim.lower(), page)
+
+
+def reference_to_anchor(
+    text: str | nodes.Node, target: str, anchor: str, page: str
+) -> pending_xref:
+    """A link from a page to an anchor of another."""
+    content = nodes.Text(text) if isinstance(text, str) else text
+    place = {"page": target, "anchor": anchor}
+    return pending_xref("", content, reftype="ledger", reftarget=anchor, refdoc=page, **place)
 
 
 def resolve(
@@ -191,9 +200,18 @@ def add_script(app: Sphinx, page: str, *context: Any) -> None:
         app.add_js_file(SCRIPT, loading_method="defer")
 
 
+def name_rows(app: Sphinx, document: nodes.document) -> None:
+    """Let a page link to a claim as to a heading: ``[A34](a_sources.md#a34)``."""
+    if app.env.docname == PAGE:
+        slugs = app.env.metadata[PAGE].setdefault("myst_slugs", {})
+        for row in document.findall(nodes.row):
+            slugs |= {anchor: (0, anchor, anchor.upper()) for anchor in row["ids"]}
+
+
 def setup(app: Sphinx) -> dict[str, bool]:
     app.add_directive("claims", ClaimsDirective)
     app.add_directive("verdict-counts", VerdictCountsDirective)
+    app.connect("doctree-read", name_rows)
     app.connect("missing-reference", resolve)
     app.connect("html-page-context", add_script)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -1,52 +1,126 @@
-"""Keep the first picture of a slider in the page, for readers without scripts and for printers.
+"""Live figures on the site: the box with its still, and the scripts of the kinds that a page shows.
 
-A slider's output holds the live widget and an SVG picture of its first frame; myst-nb would choose
-the widget alone. Here the picture is put before it, and the style sheet hides the picture once the
-widget has drawn itself.
+A figure's output in a notebook holds the view of a widget; its traits lie in the state of the
+widgets. Here the view is replaced by the box of pe_lib.book.live, whose still is in its final place
+before any script runs, and the state leaves the page. A page in Markdown writes
+
+    ```{live} clock
+    :question: Which hand turns furthest?
+    :state: x=3, step=2
+    ```
 """
 
-import html
+import json
 import re
+import shutil
 from pathlib import Path
 from typing import Any
 
 from docutils import nodes
+from docutils.parsers.rst import directives
+from pe_lib.book import live
 from sphinx.application import Sphinx
-from sphinx.transforms.post_transforms import SphinxPostTransform
+from sphinx.environment import BuildEnvironment
+from sphinx.util.docutils import SphinxDirective
 
-WIDGET_VIEW, PICTURE = "application/vnd.jupyter.widget-view+json", "image/svg+xml"
-
-
-class KeepFirstFrame(SphinxPostTransform):
-    """Put the picture of a bundle before the live view of the same bundle."""
-
-    default_priority = 3  # before myst-nb selects one of the bundle's members, at 4
-    formats = ("html",)
-
-    def run(self, **kwargs: Any) -> None:
-        for bundle in list(self.document.findall(_is_bundle)):
-            members = {member["mime_type"]: member for member in bundle.children}
-            if WIDGET_VIEW in members and PICTURE in members:
-                still = nodes.container(classes=["live-figure__still"])
-                still += members[PICTURE].children
-                for image in still.findall(nodes.image):
-                    image["alt"] = label_of(Path(self.app.srcdir) / image["uri"])
-                live = nodes.container(classes=["live-figure"])
-                live += [still, *members[WIDGET_VIEW].children]
-                members[WIDGET_VIEW].children = []
-                members[WIDGET_VIEW] += live
+VIEW = "application/vnd.jupyter.widget-view+json"
+MODEL = re.compile(r'"model_id": "(\w+)"')
+KINDS = "live_figures"  # of a page, in the metadata that Sphinx keeps of it
 
 
-def _is_bundle(node: nodes.Node) -> bool:
-    return isinstance(node, nodes.container) and node.get("nb_element") == "mime_bundle"
+def place_figures(app: Sphinx, document: nodes.document) -> None:
+    """Put the box of each live figure in the place of its widget view."""
+    models = take_models(app.env)
+    for bundle in list(document.findall(nodes.container)):
+        members = {member.get("mime_type"): member for member in bundle.children if is_node(member)}
+        if bundle.get("nb_element") != "mime_bundle" or VIEW not in members:
+            continue
+        found = MODEL.search(members[VIEW].children[0].astext())
+        traits = models.get(found[1], {}).get("state", {}) if found else {}
+        if "figure" in traits:
+            figure = traits["figure"]
+            note_kind(app.env, figure)
+            shown = live.box(figure, traits["question"], traits["state"], traits["data"])
+            bundle.replace_self(nodes.raw("", shown, format="html"))
 
 
-def label_of(picture: Path) -> str:
-    """The text alternative that an SVG file carries."""
-    label = re.search(r'aria-label=(?:"([^"]*)"|\'([^\']*)\')', picture.read_text())
-    return html.unescape(label[1] or label[2]) if label else ""
+def is_node(member: nodes.Node) -> bool:
+    return isinstance(member, nodes.Element)
+
+
+def take_models(env: BuildEnvironment) -> dict[str, Any]:
+    """The models of a page's widgets, by name; they are taken away from what the page loads."""
+    pages: dict[str, Any] = getattr(env, "nb_metadata", {})
+    files = pages.get(env.docname, {}).get("js_files", {})
+    _, state = files.get("ipywidgets_state", (None, {"body": "{}"}))
+    for name in [name for name in files if name.startswith("ipywidgets_")]:
+        del files[name]
+    models: dict[str, Any] = json.loads(state["body"]).get("state", {})
+    return models
+
+
+def note_kind(env: BuildEnvironment, figure: str) -> None:
+    env.metadata[env.docname].setdefault(KINDS, set()).add(figure)
+
+
+class Live(SphinxDirective):
+    """A live figure of a page in Markdown; its content is the caption."""
+
+    required_arguments = 1
+    has_content = True
+    option_spec = {  # noqa: RUF012  (docutils reads it from the class)
+        "question": directives.unchanged,
+        "state": directives.unchanged,
+        "name": directives.unchanged,
+    }
+
+    def run(self) -> list[nodes.Node]:
+        figure = self.arguments[0]
+        if figure not in live.KINDS or figure == "frames":
+            raise self.error(f"There is no live figure of the kind {figure}.")
+        given = dict(re.findall(r"(\w+) *= *([^,\s]+)", self.options.get("state", "")))
+        state = {key: float(value) for key, value in given.items()}
+        made = getattr(live, figure)(
+            question=self.options.get("question", ""),
+            **{key: int(value) if value.is_integer() else value for key, value in state.items()},
+        )
+        note_kind(self.env, figure)
+        box = live.box(figure, made.question, made.state, made.data)
+        shown = nodes.raw("", box, format="html")
+        if not self.content and "name" not in self.options:
+            return [shown]
+        around = nodes.figure("", shown)
+        if self.content:
+            text, messages = self.state.inline_text(" ".join(self.content), self.lineno)
+            around += nodes.caption("", "", *text)
+            around += messages
+        self.set_source_info(around)
+        self.add_name(around)
+        return [around]
+
+
+def load_kinds(
+    app: Sphinx, page: str, template: str, context: dict[str, Any], document: nodes.document | None
+) -> None:
+    """A page loads the kit and the kinds that it shows, and a page without figures nothing."""
+    kinds = app.env.metadata.get(page, {}).get(KINDS, ())
+    for name in (*live.KIT, *sorted(kinds)) if kinds else ():
+        app.add_js_file(f"live/{name}.js", loading_method="defer", priority=300)
+    if kinds:
+        app.add_css_file("live/kit.css", priority=900)
+
+
+def copy_files(app: Sphinx) -> None:
+    """The scripts and the style sheet, as they lie in the library."""
+    target = Path(app.outdir) / "_static" / "live"
+    target.mkdir(parents=True, exist_ok=True)
+    for path in [live.FOLDER / "kit.css", *live.FOLDER.glob("*.js")]:
+        shutil.copy(path, target)
 
 
 def setup(app: Sphinx) -> dict[str, bool]:
-    app.add_post_transform(KeepFirstFrame)
+    app.add_directive("live", Live)
+    app.connect("builder-inited", copy_files)
+    app.connect("doctree-read", place_figures)
+    app.connect("html-page-context", load_kinds)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

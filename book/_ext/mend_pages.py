@@ -5,14 +5,15 @@ checks of the site look at what a reader gets.
 """
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
+import tinycss2
 from bs4 import BeautifulSoup, Tag
 from bs4.dammit import EntitySubstitution
 from bs4.element import NavigableString
 from bs4.formatter import HTMLFormatter
-from fontTools.ttLib import TTFont
 from sphinx.application import Sphinx
 
 HTML = HTMLFormatter(
@@ -20,7 +21,8 @@ HTML = HTMLFormatter(
     void_element_close_prefix="",
     empty_attributes_are_booleans=True,
 )
-ICON = re.compile(r'(?<=[}/])(?:\.fa-[\w-]+:before,?)+\{content:"\\([0-9a-f]+) ?"\}')
+WORD, NAME = re.compile(r"[\w-]+"), re.compile(r"[.#]([\w-]+)")
+SELECTOR = re.compile(r"(?:[^,()]|\((?:[^()]|\([^()]*\))*\))+")  # commas in parentheses are its own
 KOREAN = re.compile(r"(\d*[가-힣]+(?:[ ,.·]+[가-힣]+)*)")
 BOOLEAN = ("async", "defer", "disabled", "open")
 
@@ -82,6 +84,19 @@ def mend_anchors(page: BeautifulSoup) -> None:
         link["href"] = f"{address}#{anchor.replace('/', '-')}"
 
 
+def fold_proofs(page: BeautifulSoup) -> None:
+    """A folded proof folds by itself: the toggle buttons need a title, and it has none."""
+    for proof in page.select("div.proof.dropdown"):
+        proof.name = "details"
+        proof["class"] = "admonition proof proof-text proof-fold"
+        summary = page.new_tag("summary")
+        summary.string = "Proof"
+        said = proof.p.find(string=re.compile(r"^Proof\.\s*")) if proof.p else None
+        if said is not None:
+            said.replace_with(re.sub(r"^Proof\.\s*", "", said))
+        proof.insert(0, summary)
+
+
 def keep_together(page: BeautifulSoup) -> None:
     """No line begins with the comma after a formula, or ends with the bracket before it."""
     for formula in page.select(".bd-article span.math"):
@@ -108,6 +123,9 @@ def name_folds(page: BeautifulSoup) -> None:
     """A fold is named by its text, and that text is no paragraph."""
     for summary in page.select("summary[aria-label]"):
         del summary["aria-label"]
+    for summary in page.select("summary:has(> .toctree-toggle)"):
+        link = summary.find_previous("a")
+        summary["aria-label"] = f"Pages of {link.get_text()}" if link else "Pages"
     for text in page.select("summary > p"):
         text.name = "span"
 
@@ -151,12 +169,9 @@ def name_language(page: BeautifulSoup, text: str) -> NavigableString | Tag:
 
 
 def order_head(page: BeautifulSoup) -> None:
-    """Say each thing once, and let the text come before the state of the sliders."""
+    """Say each thing once."""
     for repeated in page.select("meta[name=viewport] ~ meta[name=viewport]"):
         repeated.extract()
-    for state in page.select('head script[type$="widget-state+json"]'):
-        if isinstance(page.body, Tag):
-            page.body.append(state.extract())
     if page.title is not None:
         own, dash, of_book = re.sub(r"^[\d.]+\s+", "", page.title.get_text()).partition(" — ")
         page.title.string = own if own == of_book else own + dash + of_book
@@ -166,6 +181,12 @@ def be_light_at_first(page: BeautifulSoup) -> None:
     """Without scripts nothing tells light from dark, and a page would have neither's colours."""
     for root in page.select("html[data-theme]"):
         root["data-theme"] = "light"
+
+
+def close_pictures(page: BeautifulSoup) -> None:
+    """A picture inside an SVG drawing has an end, unlike the element of old that had its name."""
+    for picture in page.select("svg image"):
+        picture.can_be_empty_element = False
 
 
 def write_booleans(page: BeautifulSoup) -> None:
@@ -182,12 +203,14 @@ MENDS: tuple[Callable[[BeautifulSoup], None], ...] = (
     use_landmarks,
     mend_references,
     mend_anchors,
+    fold_proofs,
     keep_together,
     scope_headings,
     name_folds,
     name_languages,
     order_head,
     be_light_at_first,
+    close_pictures,
     write_booleans,
 )
 
@@ -201,22 +224,46 @@ def mend(text: str, folder: Path) -> str:
     return re.sub(r"[ \t]+$", "", page.decode(formatter=HTML), flags=re.MULTILINE)
 
 
-def drop_icons(static: Path) -> None:
-    """Take from the theme's style sheet the two thousand icons that the book's font leaves out."""
-    shown = TTFont(static / "vendor" / "icons" / "icons.woff").getBestCmap()
-    sheet = static / "styles" / "pydata-sphinx-theme.css"
-    kept = ICON.sub(lambda rule: rule[0] if int(rule[1], 16) in shown else "", sheet.read_text())
-    sheet.write_text(kept)
+def drop_unused_rules(sheet: Path, words: set[str]) -> None:
+    """Take from the theme's style sheet, a page's heaviest file, what no page uses."""
+    rules = tinycss2.parse_stylesheet(sheet.read_text(), skip_comments=True, skip_whitespace=True)
+    sheet.write_text("".join(used_rules(rules, words)))
+
+
+def used_rules(rules: list[Any], words: set[str]) -> Iterator[str]:
+    """The rules of which every class and every name of an element is among the words."""
+    for rule in rules:
+        if rule.type == "at-rule" and rule.lower_at_keyword in ("media", "supports"):
+            inside = "".join(used_rules(tinycss2.parse_rule_list(rule.content), words))
+            if inside:
+                yield f"@{rule.at_keyword}{tinycss2.serialize(rule.prelude)}{{{inside}}}"
+        elif rule.type == "qualified-rule":
+            selectors = SELECTOR.findall(tinycss2.serialize(rule.prelude))
+            if kept := [one for one in selectors if words.issuperset(names_in(one))]:
+                yield f"{','.join(kept)}{{{tinycss2.serialize(rule.content)}}}"
+        elif rule.type == "at-rule":
+            yield rule.serialize()
+
+
+def names_in(selector: str) -> list[str]:
+    """The classes and names of a selector, but for what it leaves open in parentheses."""
+    return NAME.findall(re.sub(r"\([^()]*\)", "", selector))
 
 
 def mend_site(app: Sphinx, exception: Exception | None) -> None:
     """Mend every page that was written."""
-    if exception is None and app.builder.format == "html":
-        drop_icons(Path(app.outdir) / "_static")
-        for path in Path(app.outdir).rglob("*.html"):
-            if "_static" not in path.parts:
-                text = path.read_text(encoding="utf-8")
-                path.write_text(mend(text, path.parent), encoding="utf-8")
+    if exception is not None or app.builder.format != "html":
+        return
+    site, static, words = Path(app.outdir), Path(app.outdir) / "_static", set[str]()
+    for path in site.rglob("*.html"):
+        if "_static" not in path.parts:
+            mended = mend(path.read_text(encoding="utf-8"), path.parent)
+            path.write_text(mended, encoding="utf-8")
+            words.update(WORD.findall(mended))
+    for script in static.rglob("*.js"):
+        if script.name != "fontawesome.js":  # no page loads it
+            words.update(WORD.findall(script.read_text(encoding="utf-8")))
+    drop_unused_rules(static / "styles" / "pydata-sphinx-theme.css", words)
 
 
 def setup(app: Sphinx) -> dict[str, bool]:

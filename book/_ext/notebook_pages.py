@@ -1,12 +1,14 @@
-"""What the book adds to myst-nb's pages: anchors of deciding cells, and run times.
+"""The ties between chapters, their checks and the ledger, and the run times of notebooks.
 
-A code cell whose metadata names claims of the sources (``claims: [A31]``) gets the anchor
-``claim-a31``, so that a verdict can point at the cell that decides it. One whose metadata names
-theorems (``checks: [thm-shift]``) is marked as their check. A line above either says so, and links
-to the theorem or to the row of the claim in the ledger of the sources.
+A cell of a checks page names in its metadata the theorems that it tries (``checks: [thm-shift]``)
+and the claims of the sources that it decides (``claims: [A31]``). It gets the anchors
+``check-thm-shift`` and ``claim-a31``, and a line above it that leads to the theorem and to the row
+of the ledger. Under the theorem, in the chapter, a line leads to the cell.
 """
 
+import json
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 from docutils import nodes
@@ -15,14 +17,16 @@ from sphinx.application import Sphinx
 from sphinx.transforms import SphinxTransform
 from sphinx.util import logging
 
-from ledger import reference_to_row
+from ledger import reference_to_anchor, reference_to_row
 from status import run_times
 
+CHECKS = "book/checks"
+INSTALL = "pip install -r requirements.txt -c constraints.txt"
 logger = logging.getLogger(__name__)
 
 
 class MarkCells(SphinxTransform):
-    """Mark the cells that check a theorem or decide claims, and anchor each claim."""
+    """Say above a cell what it checks and decides, and anchor it."""
 
     default_priority = 200  # before MyST resolves the links within a page, at 879
 
@@ -33,33 +37,75 @@ class MarkCells(SphinxTransform):
             checks, claims = metadata.get("checks", []), metadata.get("claims", [])
             if not checks and not claims:
                 continue
-            cell["classes"] += ["checks-theorem"] * bool(checks) + ["decides-claims"] * bool(claims)
-            mark = self.mark(checks, claims)
-            names = [name for claim in claims if (name := f"claim-{claim.lower()}") not in anchored]
-            if names:
-                anchored.update(names)
-                mark["ids"], mark["names"] = list(names), list(names)
-                self.document.note_explicit_target(mark)
+            mark = nodes.paragraph(classes=["cell-mark"])
+            page = self.env.docname
+            if checks:
+                mark += listing(
+                    "Checks ", [reference_to(label, page) for label in checks], "checked"
+                )
+            if claims:
+                noun = "claim" if len(claims) == 1 else "claims"
+                rows = [reference_to_row(claim, page) for claim in claims]
+                mark += listing(f"Decides {noun} ", rows, "decided")
+            wanted = [f"check-{label}" for label in checks]
+            wanted += [f"claim-{claim.lower()}" for claim in claims]
+            names = [name for name in wanted if name not in anchored]
+            anchored.update(names)
+            mark["ids"], mark["names"] = list(names), list(names)
+            self.document.note_explicit_target(mark)
             # Before the cell, because myst-nb folds a cell by the order of what is in it.
             cell.parent.insert(cell.parent.index(cell), mark)
 
-    def mark(self, checks: Sequence[str], claims: Sequence[str]) -> nodes.paragraph:
-        """The line above a cell that says what it is for."""
-        mark = nodes.paragraph(classes=["cell-mark"])
-        if checks:
-            said = nodes.inline("", "Checked by this cell: ", classes=["checked"])
-            for number, label in enumerate(checks):
-                said += [nodes.Text(", ")] * bool(number)
-                said += reference_to(label, self.env.docname)
-            mark += said
-        if claims:
-            noun = "claim" if len(claims) == 1 else "claims"
-            said = nodes.inline("", f"Decides {noun} ", classes=["decided"])
-            for number, claim in enumerate(claims):
-                said += [nodes.Text(", ")] * bool(number)
-                said += reference_to_row(claim, self.env.docname)
-            mark += said
-        return mark
+
+class LeadToChecks(SphinxTransform):
+    """Write under each theorem that it was checked by running, and where."""
+
+    default_priority = 200
+
+    def apply(self, **kwargs: Any) -> None:
+        checked = self.env.checked_theorems  # type: ignore[attr-defined]
+        for theorem in list(
+            self.document.findall(lambda node: "label" in getattr(node, "attributes", {}))
+        ):
+            if page := checked.get(theorem["label"]):
+                self.env.note_dependency(f"{page}.ipynb")
+                link = reference_to_anchor(
+                    "Checked by running", page, f"check-{theorem['label']}", self.env.docname
+                )
+                theorem += nodes.paragraph("", "", link, classes=["checked-by-running"])
+
+
+class TellHowToRun(SphinxTransform):
+    """Say at the end of a notebook's page, folded, how to run it on one's own machine."""
+
+    default_priority = 200
+
+    def apply(self, **kwargs: Any) -> None:
+        source = Path(self.env.doc2path(self.env.docname, base=False))
+        section = next(iter(self.document.findall(nodes.section)), None)
+        if source.suffix != ".ipynb" or section is None:
+            return
+        lines = (
+            ("In a copy of the repository, ", "make lab", " opens the book in JupyterLab."),
+            ("With a Jupyter of your own: ", INSTALL, f", then jupyter lab {source.as_posix()}."),
+            ("The notebook alone, downloaded, needs the library too: ", "pip install .[book]", "."),
+        )
+        box = nodes.admonition(classes=["dropdown", "run-this-page"])
+        box += nodes.title("", "Run this page on your machine")
+        for before, command, after in lines:
+            box += nodes.paragraph(
+                "", "", nodes.Text(before), nodes.literal("", command), nodes.Text(after)
+            )
+        section += box
+
+
+def listing(said: str, links: Sequence[nodes.Node], kind: str) -> nodes.inline:
+    """Some words, and links with commas between them."""
+    listed = nodes.inline("", said, classes=[kind])
+    for number, link in enumerate(links):
+        listed += [nodes.Text(", ")] * bool(number)
+        listed += link
+    return listed
 
 
 def reference_to(label: str, page: str) -> nodes.Element:
@@ -69,6 +115,16 @@ def reference_to(label: str, page: str) -> nodes.Element:
     )
     reference += nodes.inline("", label)
     return reference
+
+
+def find_checks(app: Sphinx) -> None:
+    """Note for each theorem the page that checks it."""
+    app.env.checked_theorems = {  # type: ignore[attr-defined]
+        label: f"{CHECKS}/{path.stem}"
+        for path in sorted((Path(app.srcdir) / CHECKS).glob("*.ipynb"))
+        for cell in json.loads(path.read_text())["cells"]
+        for label in cell["metadata"].get("checks", [])
+    }
 
 
 def report_run_times(app: Sphinx, exception: Exception | None) -> None:
@@ -84,5 +140,8 @@ def report_run_times(app: Sphinx, exception: Exception | None) -> None:
 
 def setup(app: Sphinx) -> dict[str, bool]:
     app.add_transform(MarkCells)
+    app.add_transform(LeadToChecks)
+    app.add_transform(TellHowToRun)
+    app.connect("builder-inited", find_checks)
     app.connect("build-finished", report_run_times)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -2,7 +2,9 @@
 
 import functools
 import gzip
+import mimetypes
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -16,6 +18,7 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 import yaml
+from bs4 import BeautifulSoup
 from playwright.sync_api import Browser, BrowserContext, Error, Page, Playwright, Request, Response
 
 ROOT = Path(__file__).resolve().parent.parent.parent
@@ -40,9 +43,8 @@ AXE = (files("axe_playwright_python") / "axe.min.js").read_text()
 # Resolves once the page stands, or after a while where something in it is dead.
 SETTLED = """async () => {
   const pause = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
-  await Promise.race([window.MathJax?.startup?.promise, pause(15_000)]);
   await document.fonts.ready;
-  const dead = () => document.querySelector(".live-figure:not([data-live])");
+  const dead = () => document.querySelector(".live:not([data-live])");
   for (let waited = 0; dead() && waited < 100; waited++) await pause(100);
   await pause(100);
 }"""
@@ -63,6 +65,8 @@ TEXTS_OF_EACH_LOOK = """(() => {
   }
   return [...looks.values()];
 })()"""
+PLAIN_FORMULAS = """() => document.querySelectorAll("mjx-math, mjx-assistive-mml")
+  .forEach((part) => part.replaceChildren(part.matches("mjx-math") ? "" : "formula"))"""
 RUN_AXE = """([context, options]) =>
   axe.run(eval(context), { ...options, resultTypes: ["violations"], preload: false })
     .then((found) => found.violations)"""
@@ -76,19 +80,29 @@ class Setting(NamedTuple):
     width: int
 
 
-SETTINGS = [Setting(scheme, width) for scheme in ("light", "dark") for width in (1280, 390)]
-DESK = Setting("light", 1280)
+DESK, PHONE = Setting("light", 1280), Setting("dark", 390)
 
 
-def pages_of_the_contents() -> list[str]:
-    """The addresses, within the site, of the pages that the table of contents names."""
-    contents = yaml.safe_load((ROOT / "_toc.yml").read_text())
-    chapters = [entry["file"] for part in contents["parts"] for entry in part["chapters"]]
-    return [f"{name}.html" for name in (contents["root"], *chapters)]
+def pages_in(contents: Any) -> Iterator[str]:
+    """The addresses, within the site, of the pages that a part of the table of contents names."""
+    if isinstance(contents, dict):
+        named = [contents[key] for key in ("root", "file") if key in contents]
+        yield from (f"{name}.html" for name in named)
+        yield from pages_in([value for value in contents.values() if isinstance(value, list)])
+    elif isinstance(contents, list):
+        for part in contents:
+            yield from pages_in(part)
 
 
-PAGES = pages_of_the_contents()
-ALL_PAGES = [*PAGES, "search.html"]
+PAGES = list(pages_in(yaml.safe_load((ROOT / "_toc.yml").read_text())))
+ALL_PAGES = [*PAGES, "search.html", "404.html"]
+FORMULA = re.compile(r"<mjx-container.*?</mjx-container>", re.DOTALL)
+
+
+@functools.cache
+def parsed(path: Path) -> BeautifulSoup:
+    """A page of the site without what is drawn of its formulas, which is most of it."""
+    return BeautifulSoup(FORMULA.sub("", path.read_text(encoding="utf-8")), "html.parser")
 
 
 @dataclass
@@ -103,9 +117,10 @@ class Visit:
     def axe(self) -> list[str]:
         """The violations of accessibility that axe finds, one line each.
 
-        Its measurement of contrast takes long on thousands of words of code and mathematics, so it
-        gets one text of each look.
+        It takes long on the thousands of parts of which a formula is drawn, so these go first; and
+        its measurement of contrast gets one text of each look. The page is of no use afterwards.
         """
+        self.page.evaluate(PLAIN_FORMULAS)
         self.page.evaluate(AXE)
         all_but_contrast = {"runOnly": AXE_RULES, "rules": {"color-contrast": {"enabled": False}}}
         found = self.page.evaluate(RUN_AXE, ["document", all_but_contrast])
@@ -117,20 +132,43 @@ class Visit:
         ]
 
 
-class _QuietHandler(SimpleHTTPRequestHandler):
+class _Handler(SimpleHTTPRequestHandler):
+    """Sends what a usual server sends: text compressed, fonts and pictures as they are."""
+
+    protocol_version = "HTTP/1.1"
+
+    def do_GET(self) -> None:
+        path = Path(self.translate_path(self.path))
+        path = path / "index.html" if path.is_dir() else path
+        known = path.is_file()
+        body, kind = _answer(path if known else Path(self.directory) / "404.html")
+        self.send_response(200 if known else 404)
+        self.send_header("Content-Type", kind)
+        self.send_header("Content-Length", str(len(body)))
+        if not path.suffix.startswith((".woff", ".png")):
+            self.send_header("Content-Encoding", "gzip")
+        self.end_headers()
+        with suppress(ConnectionError):  # a test that has seen enough closes its page
+            self.wfile.write(body)
+
     def log_message(self, format: str, *args: Any) -> None:
         pass
 
-    def copyfile(self, source: Any, outputfile: Any) -> None:
-        with suppress(ConnectionError):  # a test that has seen enough closes its page
-            super().copyfile(source, outputfile)
+
+@functools.cache
+def _answer(path: Path) -> tuple[bytes, str]:
+    """What is sent of a file, and its kind."""
+    body = path.read_bytes()
+    if not path.suffix.startswith((".woff", ".png")):
+        body = gzip.compress(body, compresslevel=6)
+    return body, mimetypes.guess_type(path.name)[0] or "application/octet-stream"
 
 
 @contextmanager
 def serve(folder: Path) -> Iterator[str]:
     """A server of a folder on this machine, at the address given back."""
     handler: Callable[..., SimpleHTTPRequestHandler] = functools.partial(
-        _QuietHandler, directory=str(folder)
+        _Handler, directory=str(folder)
     )
     with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
@@ -170,9 +208,12 @@ def _installations() -> Iterator[list[str]]:
 
 @contextmanager
 def visit(
-    browser: Browser, address: str, setting: Setting = DESK, **options: Any
+    browser: Browser, address: str, setting: Setting = DESK, *, first: str = "", **options: Any
 ) -> Iterator[Visit]:
-    """Open a page with every other host out of reach, and wait until it stands."""
+    """Open a page with every other host out of reach, and wait until it stands.
+
+    ``first`` is a script that runs before those of the page.
+    """
     context = browser.new_context(
         viewport={"width": setting.width, "height": 900},
         color_scheme=setting.scheme,
@@ -182,6 +223,8 @@ def visit(
     try:
         seen = Visit(context.new_page())
         _watch(context, seen, address)
+        if first:
+            seen.page.add_init_script(first)
         seen.page.goto(address)
         if options.get("java_script_enabled", True):
             seen.page.evaluate(SETTLED)
@@ -202,7 +245,7 @@ def _watch(context: BrowserContext, seen: Visit, address: str) -> None:
 
     def note_response(response: Response) -> None:
         if response.ok and not response.url.startswith(("data:", "blob:", "file:")):
-            seen.sizes[response.url] = _transferred(response.url, response.body())
+            seen.sizes[response.url] = int(response.headers["content-length"])
 
     context.route(
         "**/*", lambda route: route.abort() if is_foreign(route.request) else route.continue_()
@@ -218,9 +261,3 @@ def _watch(context: BrowserContext, seen: Visit, address: str) -> None:
         ),
     )
     seen.page.on("pageerror", lambda error: seen.complaints.append(f"uncaught: {error}"))
-
-
-def _transferred(url: str, body: bytes) -> int:
-    """The bytes that a usual server sends: text compressed, fonts and pictures as they are."""
-    compressed = url.endswith((".woff", ".woff2", ".png"))
-    return len(body) if compressed else len(gzip.compress(body, compresslevel=6))

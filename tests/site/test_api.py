@@ -6,11 +6,10 @@ import inspect
 from types import ModuleType
 
 import pytest
-from bs4 import BeautifulSoup, Tag
-from site_under_test import SITE
+from bs4 import Tag
+from site_under_test import SITE, parsed
 
-MODULES = [importlib.import_module(f"pe_lib.{name}") for name in ("numpy", "torch")]
-MODULES += [importlib.import_module(f"pe_lib.{name}") for name in ("plots", "widgets")]
+MODULES = [importlib.import_module(f"pe_lib.{name}") for name in ("numpy", "torch", "book.plots")]
 
 
 def public_names(module: ModuleType) -> list[str]:
@@ -26,7 +25,6 @@ def public_names(module: ModuleType) -> list[str]:
     ]
 
 
-MADE_BY_FUNCTIONS = {"FrameSlider"}  # those show how; nobody calls the class
 NAMES = [(module, name) for module in MODULES for name in public_names(module)]
 every_name = pytest.mark.parametrize(
     ("module", "name"), NAMES, ids=[f"{module.__name__}.{name}" for module, name in NAMES]
@@ -36,8 +34,7 @@ every_name = pytest.mark.parametrize(
 @functools.cache
 def entry(full_name: str) -> tuple[Tag, Tag]:
     """The signature of a name on the page, and what is said of it."""
-    page = BeautifulSoup((SITE / "book" / "d_api.html").read_text(), "html.parser")
-    signature = page.find("dt", id=full_name)
+    signature = parsed(SITE / "book" / "d_api.html").find("dt", id=full_name)
     assert isinstance(signature, Tag), f"{full_name} is not on the page"
     description = signature.find_next_sibling("dd")
     assert isinstance(description, Tag)
@@ -45,16 +42,12 @@ def entry(full_name: str) -> tuple[Tag, Tag]:
 
 
 def test_there_are_names() -> None:
-    assert {"rotate", "RotaryPositionalEncoding", "heat_map", "frame_slider"} <= {
-        name for _, name in NAMES
-    }
+    assert {"rotate", "RotaryPositionalEncoding", "heat_map"} <= {name for _, name in NAMES}
 
 
 @every_name
 def test_signature_is_on_the_page(module: ModuleType, name: str) -> None:
     shown, _ = entry(f"{module.__name__}.{name}")
-    if name in MADE_BY_FUNCTIONS:
-        return
     names = [part.get_text() for part in shown.select(".sig-param > .n:first-child")]
     parameters = inspect.signature(getattr(module, name)).parameters
     assert names == list(parameters)
@@ -66,7 +59,7 @@ def test_signature_is_on_the_page(module: ModuleType, name: str) -> None:
 def test_example_is_on_the_page(module: ModuleType, name: str) -> None:
     _, description = entry(f"{module.__name__}.{name}")
     assert description.find("p")
-    assert name in MADE_BY_FUNCTIONS or description.select(":scope > .doctest .gp")
+    assert description.select(":scope > .doctest .gp")
 
 
 def test_formulas_are_set() -> None:

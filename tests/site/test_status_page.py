@@ -9,7 +9,9 @@ import pytest
 from bs4 import BeautifulSoup, Tag
 from site_under_test import ROOT, SITE
 
-NOTEBOOKS = sorted(path.stem for path in (ROOT / "book").glob("*.ipynb"))
+NOTEBOOKS = sorted(
+    path.stem for path in (ROOT / "book").rglob("*.ipynb") if "_build" not in path.parts
+)
 
 
 @pytest.fixture(scope="module")

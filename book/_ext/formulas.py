@@ -1,0 +1,173 @@
+"""Set the formulas while the site is built, so that a page comes with its mathematics in it.
+
+MathJax runs here, in V8 as mini-racer brings it, and not in the reader's browser: a page needs no
+script for its formulas, nothing moves when they appear, and nobody waits for them. Beside what is
+drawn stands MathML, for the voices that read it. The style sheet holds the signs that are used.
+"""
+
+import base64
+import functools
+import html
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+from docutils import nodes
+from py_mini_racer import MiniRacer
+from sphinx.application import Sphinx
+from sphinx.domains.math import MathDomain
+from sphinx.util import logging
+from sphinx.util.math import get_node_equation_number
+
+logger = logging.getLogger(__name__)
+
+VENDOR = Path(__file__).resolve().parent.parent / "_assets" / "vendor" / "mathjax"
+PARTS = ("core", "adaptors/liteDOM", "input/tex", "output/chtml", "a11y/assistive-mml")
+STYLE_SHEET, FONTS = "formulas.css", "mathjax/output/chtml/fonts/woff-v2"
+# What the first screen needs stands in the style sheets themselves, so that no line moves when it
+# comes; the heading's font is asked for early.
+FIRST_FONTS = re.compile(
+    r'url\("(vendor/[\w/-]+/(?:MathJax_Main-Regular|MathJax_Math-Italic|source-serif-4-latin-400-normal)'
+    r'\.woff2)"\)'
+)
+HEADINGS = "_static/vendor/source-serif/source-serif-4-latin-600-normal.woff2"
+START = """\
+const sources = SOURCES;
+var MathJax = {
+  loader: { load: PARTS, paths: { mathjax: "." }, require: (name) => {
+    if (!(name.slice(2) in sources)) throw Error(`tools/vendor.py does not fetch ${name}`);
+    (0, eval)(sources[name.slice(2)]);
+  } },
+  tex: { packages: { "[-]": ["noundefined"] } },  // an unknown name is an error
+  chtml: { fontURL: "FONTS" },
+  startup: { typeset: false },
+};"""
+MATHML = ' xmlns="http://www.w3.org/1998/Math/MathML"'
+USE = """\
+const { adaptor } = MathJax.startup;
+const setFormula = (tex, display) => adaptor.outerHTML(MathJax.tex2chtml(tex, { display }));
+const styleSheet = () => adaptor.textContent(MathJax.chtmlStylesheet());"""
+
+
+PLACE, PLACES = (
+    '<mjx-container data-set="{}"></mjx-container>',
+    re.compile(r'<mjx-container data-set="(\d+)"></mjx-container>'),
+)
+FORMULAS: list[str] = []  # as HTML, by their number
+
+
+@functools.cache
+def mathjax() -> MiniRacer:
+    """MathJax, started when the first formula asks for it."""
+    js = MiniRacer()
+    sources = {
+        path.relative_to(VENDOR).as_posix(): path.read_text() for path in VENDOR.rglob("*.js")
+    }
+    settings = {
+        "SOURCES": json.dumps(sources),
+        "PARTS": json.dumps(PARTS),
+        "FONTS": f"vendor/{FONTS}",
+    }
+    # Each text ends in a value that can cross over to Python.
+    js.eval(re.sub("SOURCES|PARTS|FONTS", lambda name: settings[name[0]], START) + "0")
+    js.eval(sources["startup.js"] + ";0")
+    js.eval(USE + "0")
+    return js
+
+
+@functools.cache
+def set_formula(tex: str, display: bool) -> int:
+    """The number of a formula that has been set."""
+    formula = str(mathjax().call("setFormula", tex, display))
+    for for_browsers in (' unselectable="on"', ' style="position: relative;"', MATHML):
+        formula = formula.replace(for_browsers, "")
+    FORMULAS.append(formula)
+    return len(FORMULAS) - 1
+
+
+def place_for(node: nodes.Element, tex: str, display: bool = False) -> str:
+    """Where a formula will stand once the page is finished; a warning if it is not understood."""
+    number = set_formula(tex, display)
+    if problem := re.search(r'data-mjx-error="([^"]*)"', FORMULAS[number]):
+        logger.warning("%s: %s", html.unescape(problem[1]), tex.strip(), location=node)
+    return PLACE.format(number)
+
+
+def visit_math(writer: Any, node: nodes.math) -> None:
+    formula = place_for(node, node.astext())
+    writer.body.append(writer.starttag(node, "span", "", CLASS="math notranslate nohighlight"))
+    writer.body.append(f"{formula}</span>")
+    raise nodes.SkipNode
+
+
+def visit_displayed_math(writer: Any, node: nodes.math_block) -> None:
+    formula = place_for(node, displayed(node), display=True)
+    writer.body.append(writer.starttag(node, "div", "", CLASS="math notranslate nohighlight"))
+    if node["number"]:
+        writer.body.append(f'<span class="eqno">({get_node_equation_number(writer, node)})')
+        writer.add_permalink_ref(node, "Link to this equation")
+        writer.body.append("</span>")
+    writer.body.append(f"{formula}</div>\n")
+    raise nodes.SkipNode
+
+
+def displayed(node: nodes.math_block) -> str:
+    """The TeX of a displayed formula; several lines, or parts, are aligned, as Sphinx does."""
+    if node["nowrap"]:
+        return str(node.astext())
+    parts = [part for part in node.astext().split("\n\n") if part.strip()]
+    parts = [rf"\begin{{split}}{p}\end{{split}}" if r"\\" in p else p for p in parts]
+    if len(parts) == 1:
+        return str(parts[0])
+    return r"\begin{align}\begin{aligned}" + r"\\".join(parts) + r"\end{aligned}\end{align}"
+
+
+def add_style_sheet(app: Sphinx, page: str, template: str, context: dict[str, Any], _: Any) -> None:
+    """The rules, where there are formulas, and the fonts that a page's first screen needs."""
+    context["first_fonts"] = [context["pathto"](HEADINGS, 1)]
+    domain = app.env.get_domain("math")
+    if isinstance(domain, MathDomain) and domain.has_equations(page):
+        app.add_css_file(STYLE_SHEET)
+
+
+def insert_formulas(app: Sphinx, exception: Exception | None) -> None:
+    """Put each formula in its place: last, because the pages are searched quicker without them."""
+    if exception is not None or app.builder.format != "html":
+        return
+    for path in Path(app.outdir).rglob("*.html"):
+        page = path.read_text(encoding="utf-8")
+        if "data-set" in page:
+            page = PLACES.sub(lambda place: FORMULAS[int(place[1])], page)
+            path.write_text(page, encoding="utf-8")
+    static = Path(app.outdir) / "_static"
+    write_style_sheet(static / STYLE_SHEET)
+    for sheet in (static / STYLE_SHEET, static / "book.css"):
+        text = sheet.read_text(encoding="utf-8")
+        sheet.write_text(FIRST_FONTS.sub(lambda url: inside(static / url[1]), text), "utf-8")
+
+
+def inside(font: Path) -> str:
+    """A font as an address that holds it."""
+    return f'url("data:font/woff2;base64,{base64.b64encode(font.read_bytes()).decode()}")'
+
+
+def write_style_sheet(file: Path) -> None:
+    """The rules of this build, and of pages that an earlier one has written."""
+    before = rules_of(file.read_text()) if file.exists() else {}
+    rules = before | rules_of(str(mathjax().call("styleSheet")))
+    file.write_text("".join(f"{selector}{{{body}}}\n" for selector, body in rules.items()))
+
+
+def rules_of(style_sheet: str) -> dict[str, str]:
+    """What a style sheet of MathJax says of each selector; its fonts carry numbers."""
+    style_sheet = style_sheet.replace('.woff")', '.woff2")').replace('"woff"', '"woff2"')
+    found = re.findall(r"^(\S.*?) ?\{\n?(.*?)\n?\}$", style_sheet, re.MULTILINE | re.DOTALL)
+    return {selector: " ".join(body.split()) for selector, body in found}
+
+
+def setup(app: Sphinx) -> dict[str, bool]:
+    app.add_html_math_renderer("set_when_built", (visit_math, None), (visit_displayed_math, None))
+    app.connect("html-page-context", add_style_sheet)
+    app.connect("build-finished", insert_formulas, priority=950)  # after mend_pages
+    return {"parallel_read_safe": True, "parallel_write_safe": False}

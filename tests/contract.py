@@ -1,0 +1,123 @@
+"""What the contract of a chapter counts: words, lines of code, pictures, minutes.
+
+python tests/contract.py book/03_rotation.ipynb …     the numbers of some pages
+"""
+
+import math
+import re
+import statistics
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import nbformat
+import prose
+from nbformat import NotebookNode
+
+FOLDED_TAGS = {"hide-input", "hide-cell", "remove-input", "remove-cell"}
+DROPDOWN = re.compile(
+    r"^(:{3,})\{[^}]+\}[^\n]*\n:class:[^\n]*dropdown[^\n]*$.*?^\1\s*$", re.M | re.S
+)
+PROOF = re.compile(r"^(:{3,})\{prf:proof\}.*?^\1\s*$", re.M | re.S)
+SOLUTION = re.compile(r"^:::\{solution-start\}.*?(?:^:::\{solution-end\}\n:::|\Z)", re.M | re.S)
+MARKUP = (
+    (r"\$\$.*?\$\$", " formula "),  # a formula is read as one word
+    (r"\$[^$]+\$", " formula "),
+    (r"^:\w[\w-]*:[^\n]*$", " "),  # an option of a directive
+    (r"^:{3,}[^\n]*$", " "),
+    (r"\]\([^)]*\)", " "),  # the target of a link
+    (r"\{[\w:]+\}`[^`]*`", " reference "),
+    (r"<[^>]+>", " "),
+)
+
+
+@dataclass(frozen=True)
+class Numbers:
+    """The numbers of one page that the contract bounds."""
+
+    words: int
+    words_of_open_proofs: int
+    words_before_the_first_picture: int
+    lines: list[int]  # of each visible cell
+    pictures: int
+    live: int
+
+    @property
+    def minutes(self) -> int:
+        """Words at 180 a minute, open proofs at 60, a line of code in 8 seconds; up to a five."""
+        reading = (self.words - self.words_of_open_proofs) / 180
+        taken = reading + self.words_of_open_proofs / 60 + sum(self.lines) * 8 / 60
+        return 5 * math.ceil(taken / 5)
+
+
+def numbers_of(notebook: NotebookNode) -> Numbers:
+    """Count a page as its reader meets it: what is folded is not counted."""
+    words = proofs = before = pictures = live = 0
+    lines = []
+    for cell, text in seen(notebook):
+        words += words_in(text)
+        proofs += sum(words_in(found[0]) for found in PROOF.finditer(text))
+        if cell.cell_type == "code":
+            if not before and shows_picture(cell):
+                before = words
+            pictures += shows_picture(cell)
+            live += is_live(cell)
+            if is_visible(cell):
+                lines.append(sum(bool(line.strip()) for line in cell.source.splitlines()))
+    return Numbers(words, proofs, before or words, lines, pictures, live)
+
+
+def seen(notebook: NotebookNode) -> Iterator[tuple[NotebookNode, str]]:
+    """Each cell outside solutions, with the prose that it shows: its text, or its caption."""
+    in_solution = False
+    for cell in notebook.cells:
+        if cell.cell_type == "code":
+            if not in_solution:
+                yield cell, cell.metadata.get("mystnb", {}).get("figure", {}).get("caption", "")
+            continue
+        text = f":::{{solution-start}}\n{cell.source}" if in_solution else cell.source
+        in_solution = text.rfind("{solution-start}") > text.rfind("{solution-end}")
+        yield cell, DROPDOWN.sub(" ", SOLUTION.sub(" ", text))
+
+
+def words_in(text: str) -> int:
+    for pattern, left in MARKUP:
+        text = re.sub(pattern, left, text, flags=re.M | re.S)
+    return sum(any(map(str.isalnum, word)) for word in text.split())
+
+
+def is_visible(cell: NotebookNode) -> bool:
+    return not FOLDED_TAGS & set(cell.metadata.get("tags", []))
+
+
+def shows_picture(cell: NotebookNode) -> bool:
+    return is_live(cell) or any(
+        kind.startswith("image/") for output in cell.outputs for kind in output.get("data", {})
+    )
+
+
+def is_live(cell: NotebookNode) -> bool:
+    return any(
+        output.get("data", {}).get("text/plain", "").startswith("Live figure")
+        for output in cell.outputs
+    )
+
+
+def main() -> None:
+    for name in sys.argv[1:]:
+        notebook = nbformat.read(name, as_version=4)
+        n = numbers_of(notebook)
+        sources = [cell.source for cell in prose.code_cells(notebook)]
+        print(
+            f"{Path(name).stem}: {n.words} words (open proofs {n.words_of_open_proofs}), "
+            f"{n.words_before_the_first_picture} before the first picture, "
+            f"{sum(n.lines)} visible lines in {len(n.lines)} cells "
+            f"(median {statistics.median(n.lines or [0])}, longest {max(n.lines or [0])}), "
+            f"{n.pictures} pictures of which {n.live} live, {n.minutes} minutes, "
+            f"{sum(bool(prose.assertions_of(source)) for source in sources)} cells that assert"
+        )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,78 @@
+"""The experiment of benchmarks/rank.py: its tables, the price by hand, its stored results."""
+
+import json
+import math
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT / "benchmarks"))
+
+import rank as experiment  # noqa: E402
+
+
+@pytest.mark.parametrize("rank", experiment.RANKS)
+def test_table_has_the_rank_equal_singular_values_and_equal_norms(rank: int) -> None:
+    table = experiment.table(rank).double()
+    values = torch.linalg.svdvals(table)
+    assert values[rank:].max() < 1e-5
+    torch.testing.assert_close(values[:rank], torch.full((rank,), 64 / (2 * rank) ** 0.5).double())
+    torch.testing.assert_close(table.norm(dim=1), torch.full((64,), 32**0.5).double())
+
+
+def test_price_by_hand() -> None:
+    """Rank 2: c = 16, so 2 · 2 · 16/17 of 32 + 64. Rank 62: c = 16/31, so c/(1 + c) = 16/47."""
+    assert experiment.price(2) == pytest.approx(64 / 17 / 96)
+    assert experiment.price(62) == pytest.approx(2 * 62 * 16 / 47 / 96)
+
+
+@pytest.mark.parametrize("rank", experiment.RANKS)
+def test_price_is_what_the_best_matrix_loses(rank: int) -> None:
+    """Against least squares on many sums of random words with all positions, and random jobs."""
+    torch.manual_seed(0)
+    p = experiment.table(rank).double().repeat(1000, 1)
+    x = torch.randn(len(p), 64, dtype=torch.float64)
+    first, second = torch.randn(2, 64, 300, dtype=torch.float64)
+    asked = x @ first + p @ second
+    lost = asked - (x + p) @ torch.linalg.lstsq(x + p, asked).solution
+    assert float(lost.square().sum() / asked.square().sum()) == pytest.approx(
+        experiment.price(rank), rel=0.05
+    )
+
+
+def test_a_place_is_read_off_one_circle_as_its_spacing_says() -> None:
+    """Rank 2: rows on a circle of radius √32. The nearest is right up to an error of half a step.
+
+    Along the circle the words add a standard normal number, so about P(|z| < √32 π/64).
+    """
+    half = math.sqrt(32) * math.pi / 64
+    assert experiment.read_off(2) == pytest.approx(math.erf(half / 2**0.5), abs=0.02)
+    shares = [experiment.read_off(rank, 2000) for rank in experiment.RANKS]
+    assert shares == sorted(shares)
+    assert shares[-1] > 0.99
+
+
+def test_as_drawn_words_are_not_trained_and_joining_has_a_matrix_more() -> None:
+    for words in experiment.WORDS:
+        for way in experiment.WAYS:
+            model = experiment.Encoder(8, way, words)
+            assert model.embed.weight.requires_grad == (words == "trained")
+            assert (model.join is not None) == (way == "join")
+            assert model(torch.zeros(2, 64, dtype=torch.long)).shape == (2, 64, 256)
+
+
+def test_stored_results_were_made_by_this_script() -> None:
+    stored: dict[str, Any] = json.loads(experiment.RESULTS.read_text())
+    seeds = stored["settings"]["seeds"]
+    now = json.loads(json.dumps(experiment.provenance(seeds)))
+    for name in ("settings", "command"):
+        assert stored[name] == now[name]
+    runs = [(r["words"], r["rank"], r["way"], r["seed"]) for r in stored["runs"]]
+    assert len(set(runs)) == len(runs)
+    held = {run[:3] for run in runs}
+    assert len(held) == len(experiment.WORDS) * len(experiment.RANKS) * len(experiment.WAYS)
+    assert all(0 <= run["accuracy"] <= 1 for run in stored["runs"])

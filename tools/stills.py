@@ -1,0 +1,103 @@
+"""Draw the stills of the live figures anew, in a browser, with their own scripts.
+
+    make stills
+
+A still is what the kit writes below a figure's question at the state to begin with. There is one of
+each kind as it begins by itself, and one of each state that a page of the book asks for. Notebooks
+hold the picture of a still in their outputs: it is put there, too.
+"""
+
+import json
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import nbformat
+from nbformat import NotebookNode
+from playwright.sync_api import Browser, sync_playwright
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path[:0] = [str(ROOT), str(ROOT / "tests" / "site")]
+
+from site_under_test import start_browser  # noqa: E402
+
+from pe_lib.book import live  # noqa: E402
+
+KINDS = [kind for kind in live.KINDS if kind != "frames"]
+SHOWN = re.compile(r"Live figure: (\w+)\(([^()]*)\)")  # in the outputs of a notebook
+DIRECTIVE = re.compile(r"\{live\} (\w+)\n(?::.*\n)*?:state: (.*)")
+GIVEN = re.compile(r"(\w+) *= *([^,\s]+)")
+DRAW = """([kind, state]) => {
+  const spec = peLive.kinds[kind]({});
+  return peLive.html(spec, peLive.allowAll(spec, state, peLive.defaults(spec)));
+}"""
+
+
+def main() -> None:
+    for path in live.STILLS.glob("*.html"):
+        path.unlink()
+    live.STILLS.mkdir(exist_ok=True)
+    with sync_playwright() as playwright:
+        browser = start_browser(playwright)
+        for name, text in draw_stills(browser):
+            (live.STILLS / f"{name}.html").write_text(text)
+            print(f"{len(text):7d}  {name}")
+        browser.close()
+    for path in sorted((ROOT / "book").rglob("*.ipynb")):
+        notebook = nbformat.read(path, as_version=4)
+        if sum([renew(output) for cell in notebook.cells for output in cell.get("outputs", [])]):
+            nbformat.write(notebook, path)
+            print(f"     in  {path.relative_to(ROOT)}")
+
+
+def renew(output: NotebookNode) -> bool:
+    """Give an output the picture of its still as it is now, and say whether it had another."""
+    data = output.get("data", {})
+    found = SHOWN.match(data.get("text/plain", ""))
+    if found is None:
+        return False
+    still = live.picture(found[1], state_of(found[2]), {})
+    changed = bool(data.get("image/svg+xml") != still)
+    data["image/svg+xml"] = still
+    return changed
+
+
+def draw_stills(browser: Browser) -> Iterator[tuple[str, str]]:
+    """Name and text of every still, as the scripts draw them now."""
+    page = browser.new_page()
+    for name in (*live.KIT, *KINDS):
+        page.add_script_tag(path=live.FOLDER / f"{name}.js")
+    for kind in KINDS:
+        yield kind, page.evaluate(DRAW, [kind, {}])
+    for kind, given in sorted(asked_for()):
+        state = json.loads(given)
+        yield live.still_name(kind, state), page.evaluate(DRAW, [kind, state])
+    page.close()
+
+
+def asked_for() -> set[tuple[str, str]]:
+    """The kinds and states that the pages of the book begin with."""
+    found = set()
+    for path in sorted((ROOT / "book").rglob("*")):
+        if path.suffix in (".ipynb", ".md"):
+            text = path.read_text()
+            for kind, given in SHOWN.findall(text) + DIRECTIVE.findall(text):
+                if kind in KINDS:
+                    found.add((kind, json.dumps(whole_state(kind, state_of(given)))))
+    return found
+
+
+def state_of(given: str) -> dict[str, float]:
+    """A state as it is written, x=3, step=2."""
+    return {key: json.loads(value) for key, value in GIVEN.findall(given)}
+
+
+def whole_state(kind: str, state: dict[str, float]) -> dict[str, float]:
+    """A state with the values that its function in Python gives by itself."""
+    whole: dict[str, float] = getattr(live, kind)(**state).state
+    return whole
+
+
+if __name__ == "__main__":
+    main()
