@@ -1,7 +1,6 @@
 """Rotary embedding beside the transformers library: the same turn, pairs and frequencies.
 
-Nothing is downloaded: configurations and random weights are enough. `pe_lib.book.rope` restates the
-peers' formulas for chapters 10 and 11, so its functions are tested here too.
+Nothing is downloaded: configurations and random weights are enough.
 """
 
 from collections.abc import Callable
@@ -14,13 +13,11 @@ import torch
 from safetensors import safe_open
 from torch import Tensor, nn
 from transformers import GPTNeoXConfig, LlamaConfig, PreTrainedModel
-from transformers.modeling_rope_utils import ROPE_INIT_FUNCTIONS
 from transformers.models.gpt_neox import modeling_gpt_neox as gpt_neox
 from transformers.models.gptj import modeling_gptj as gpt_j
 from transformers.models.llama import modeling_llama as llama
 
 import pe_lib.numpy as pe
-from pe_lib.book import rope
 from pe_lib.torch import RotaryPositionalEncoding, SinusoidalPositionalEncoding
 
 HEADS, HEAD_DIM, LENGTH = 4, 32, 40
@@ -214,48 +211,3 @@ def test_a_model_comes_out_of_from_pretrained_right(tmp_path: Path, dtype: torch
     loaded = Reader.from_pretrained(tmp_path, dtype=dtype)
     assert torch.equal(loaded(ids), expected)
     assert (expected - RotaryPositionalEncoding(8)(model.embed(ids))).abs().max() > 0.5
-
-
-def test_the_books_formulas_are_the_peers() -> None:
-    x, positions = random_heads(), torch.arange(LENGTH)
-    for formula, peer in (
-        (rope.gpt_neox, gpt_neox_turn),
-        (rope.gpt_neox, llama_turn),
-        (rope.gpt_j, gpt_j_turn),
-    ):
-        ours = formula(x.numpy(), positions.numpy())
-        assert np.abs(ours - peer(x, positions).numpy()).max() < FLOAT32_ANGLE
-
-
-def peers_frequencies(
-    kind: str, d: int, base: float, length: int, scale: float, **options: Any
-) -> tuple[np.ndarray, float]:
-    """What transformers makes of a `rope_parameters` entry: frequencies, factor on cos and sin."""
-    parameters = {"rope_type": kind, "rope_theta": base, "factor": scale}
-    if kind == "yarn":
-        parameters["original_max_position_embeddings"] = length
-    settings = config(head_dim=d, max_position_embeddings=length, rope_parameters=parameters)
-    frequencies, factor = ROPE_INIT_FUNCTIONS[kind](settings, torch.device("cpu"), **options)
-    return frequencies.double().numpy(), factor
-
-
-MODELS = [(128, 1e4, 4096), (128, 5e5, 8192), (64, 1e4, 2048)]
-
-
-@pytest.mark.parametrize(("d", "base", "length"), MODELS)
-@pytest.mark.parametrize("scale", [2.0, 8.0, 32.0])
-def test_scaled_frequencies_are_the_peers(d: int, base: float, length: int, scale: float) -> None:
-    interpolated, _ = peers_frequencies("linear", d, base, length, scale)
-    assert np.allclose(rope.interpolated(scale, d, base, length), interpolated, rtol=1e-5)
-
-    # With a factor of 1, "dynamic" takes its scale from the length of the text.
-    reached = int(scale * length)
-    dynamic, _ = peers_frequencies("dynamic", d, base, length, 1.0, seq_len=reached)
-    assert np.allclose(rope.ntk_aware(scale, d, base, length), dynamic, rtol=1e-5)
-
-    yarn, factor = peers_frequencies("yarn", d, base, length, scale)
-    assert np.allclose(rope.yarn(scale, d, base, length), yarn, rtol=1e-5)
-    assert factor == pytest.approx(0.1 * np.log(scale) + 1)
-
-    others = [rope.interpolated, rope.ntk_aware, rope.extrapolated]
-    assert not any(np.allclose(other(scale, d, base, length), yarn, rtol=0.01) for other in others)

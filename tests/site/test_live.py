@@ -18,6 +18,7 @@ from playwright.sync_api import Browser, Locator, Page
 from site_under_test import ROOT, SITE, Setting, visit
 
 from pe_lib import numpy as pe
+from pe_lib._checks import Layout
 from pe_lib.book import live, plots
 
 sys.path.append(str(ROOT / "tools"))
@@ -200,8 +201,8 @@ def test_rope_scores_are_those_of_rotate(bench: Page) -> None:
     key = pe.sinusoidal_encoding(1, 8, base=16, dtype=np.float64)
     for state, found in zip(states, ask(bench, "rope", states), strict=True):
         way = 1 if state["sense"] == "clockwise" else -1
-        of_query: pe.Layout = "split" if state["pairs"] == "halves" else "interleaved"
-        of_key: pe.Layout = "interleaved" if state["pairs"] == "neighbours" else "split"
+        of_query: Layout = "split" if state["pairs"] == "halves" else "interleaved"
+        of_key: Layout = "interleaved" if state["pairs"] == "neighbours" else "split"
         turned = pe.rotate(query, way * state["m"], base=16, layout=of_query)
         met = pe.rotate(key, way * state["n"], base=16, layout=of_key)
         np.testing.assert_allclose(found["query"], turned, atol=1e-13)

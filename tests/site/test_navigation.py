@@ -76,11 +76,11 @@ def ask(page: Page, word: str) -> None:
 
 
 def rare_word() -> str:
-    """A word of the chapter that few other pages have."""
-    texts = {name: parsed(SITE / name).get_text().lower() for name in CHAPTERS}
-    words = re.findall(r"\b[a-z]{8,10}\b", parsed(SITE / CHAPTER).select("article p")[0].get_text())
-    words += re.findall(r"\b[a-z]{8,10}\b", texts[CHAPTER])
-    return min(words[:400], key=lambda word: sum(word in text for text in texts.values()))
+    """A word of the chapter's text that few other chapters have."""
+    texts = [parsed(SITE / name).get_text().lower() for name in CHAPTERS]
+    prose = " ".join(one.get_text() for one in parsed(SITE / CHAPTER).select("section > p"))
+    words = re.findall(r"(?<= )[a-z]{7,10}(?= )", prose)
+    return min(words, key=lambda word: sum(word in text for text in texts))
 
 
 @pytest.mark.parametrize("how", ["key", "click"])
