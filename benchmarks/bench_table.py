@@ -55,7 +55,7 @@ def test_table(benchmark: Any, name: str, seq_len: int, d_model: int) -> None:
 def test_first_table(benchmark: Any, seq_len: int, d_model: int) -> None:
     """The first table of a width in a process, which makes the constants that the others keep."""
     label(benchmark, "first", "pe_lib.numpy", seq_len, d_model)
-    caches = (_exact.frequencies, _exact.turns, _powers)
+    caches = (_exact.phase, _powers)
 
     def forget() -> None:
         for cache in caches:

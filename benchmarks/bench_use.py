@@ -1,5 +1,7 @@
 """Time to use an encoding: rotate against a copy, and the module against one torch.add."""
 
+import subprocess
+import sys
 from typing import Any
 
 import numpy as np
@@ -15,9 +17,10 @@ from x_transformers.x_transformers import ScaledSinusoidalEmbedding
 
 import pe_lib.numpy
 import pe_lib.torch
+from pe_lib import _exact
+from pe_lib.numpy import _powers
 
 ROWS, WIDTH = 4096, 512
-HEADS = (4, 8, 1024, 64)
 BATCH = (32, 512, 512)
 
 
@@ -66,34 +69,80 @@ def test_positions(benchmark: Any, name: str) -> None:
         )
 
 
-def llama(q: Tensor) -> Any:
-    config = LlamaConfig(hidden_size=512, num_attention_heads=8, head_dim=64)
-    module, positions = LlamaRotaryEmbedding(config), torch.arange(HEADS[2])[None]
-    return lambda: apply_rotary_pos_emb(q, q[:, :0], *module(q, positions))
+def rotate_half(x: Tensor) -> Tensor:
+    half = x.shape[-1] // 2
+    return torch.cat((-x[..., half:], x[..., :half]), dim=-1)
 
 
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+@pytest.mark.parametrize("seq_len", [1, 2048], ids=["decode", "prefill"])
 @pytest.mark.parametrize(
-    "name", ["copy", "pe_lib, interleaved", "pe_lib, split", "rotary-embedding-torch", "Llama"]
+    "name",
+    [
+        "rotate_half with ready tables",
+        "pe_lib, interleaved, held",
+        "pe_lib, split, held",
+        "pe_lib, interleaved, ready tables",
+        "pe_lib, split, ready tables",
+        "Llama, tables made anew",
+        "rotary-embedding-torch",
+    ],
 )
-def test_rotary(benchmark: Any, name: str) -> None:
-    """Queries of several heads, each row at its own position."""
-    label(benchmark, "rotary", name)
-    q = torch.randn(HEADS)
-    interleaved, split = (
-        pe_lib.torch.RotaryPositionalEncoding(64, layout=layout)
+def test_rotary(benchmark: Any, name: str, seq_len: int, dtype: str) -> None:
+    """Queries of 32 heads of 128, as a projection lays them out; usual practice has its cosines and
+    sines ready, and so have we, or hold them."""
+    label(benchmark, f"rotary {'decode' if seq_len == 1 else 'prefill'} {dtype}", name)
+    q = torch.randn(1, seq_len, 32, 128).to(getattr(torch, dtype)).transpose(1, 2)
+    positions = torch.arange(5, 5 + seq_len)
+    layers = {
+        layout: pe_lib.torch.RotaryPositionalEncoding(128, 4096, layout=layout)  # type: ignore[arg-type]
         for layout in ("interleaved", "split")
-    )
-    peer = RotaryEmbedding(64)
+    }
+    tables = {layout: layer.tables(positions) for layout, layer in layers.items()}
+    cos, sin = (torch.cat((part, part), dim=-1).to(q.dtype) for part in tables["interleaved"])
+    llama, peer = LlamaRotaryEmbedding(LlamaConfig(head_dim=128)), RotaryEmbedding(128)
     with torch.no_grad():
         benchmark(
             {
-                "copy": q.clone,
-                "pe_lib, interleaved": lambda: interleaved(q),
-                "pe_lib, split": lambda: split(q),
-                "rotary-embedding-torch": lambda: peer.rotate_queries_or_keys(q),
-                "Llama": llama(q),
+                "rotate_half with ready tables": lambda: q * cos + rotate_half(q) * sin,
+                "pe_lib, interleaved, held": lambda: layers["interleaved"](q, offset=5),
+                "pe_lib, split, held": lambda: layers["split"](q, offset=5),
+                "pe_lib, interleaved, ready tables": lambda: layers["interleaved"](
+                    q, tables=tables["interleaved"]
+                ),
+                "pe_lib, split, ready tables": lambda: layers["split"](q, tables=tables["split"]),
+                "Llama, tables made anew": lambda: apply_rotary_pos_emb(
+                    q, q[:, :0], *llama(q, positions[None])
+                ),
+                "rotary-embedding-torch": lambda: peer.rotate_queries_or_keys(q, offset=5),
             }[name]
         )
+
+
+@pytest.mark.parametrize("name", ["pe_lib", "positional-encodings"])
+def test_construction(benchmark: Any, name: str) -> None:
+    """A module of 512 × 512 and its first call, constants included."""
+    label(benchmark, "construction", name)
+    x = torch.randn(1, 512, 512)
+
+    def forget() -> None:
+        for cache in (_exact.phase, _exact.marks, _powers):
+            cache.cache_clear()
+
+    def ours() -> Tensor:
+        return pe_lib.torch.SinusoidalPositionalEncoding(512, 512)(x)
+
+    peer = {"pe_lib": ours, "positional-encodings": lambda: PositionalEncoding1D(512)(x)}[name]
+    benchmark.pedantic(peer, setup=forget, rounds=20)
+
+
+@pytest.mark.parametrize("name", ["torch", "pe_lib.torch"])
+def test_import(benchmark: Any, name: str) -> None:
+    """In a process of its own; what we add is the difference."""
+    label(benchmark, "import", name)
+    benchmark.pedantic(
+        lambda: subprocess.run([sys.executable, "-c", f"import {name}"], check=True), rounds=5
+    )
 
 
 @pytest.mark.parametrize(
@@ -107,7 +156,7 @@ def test_add(benchmark: Any, name: str) -> None:
     plain = pe_lib.torch.SinusoidalPositionalEncoding(BATCH[2], BATCH[1])
     scaled = pe_lib.torch.SinusoidalPositionalEncoding(BATCH[2], BATCH[1], scale_input=True)
     peer = Summer(PositionalEncoding1D(BATCH[2]))
-    table = plain.table
+    table = pe_lib.torch.sinusoidal_table(BATCH[1], BATCH[2])
     with torch.no_grad():
         benchmark(
             {

@@ -66,7 +66,10 @@ def builders(seq_len: int, d_model: int) -> dict[str, tuple[int, Callable[[], ob
     def build(start: int) -> torch.Tensor:
         return sinusoidal_table(seq_len, d_model, start=start, device="cuda")
 
-    rotary = RotaryPositionalEncoding(d_model)
+    rotary, heads = RotaryPositionalEncoding(d_model), RotaryPositionalEncoding(128, seq_len)
+    q = torch.randn(64, 32, 1, 128, device="cuda", dtype=torch.bfloat16)
+    heads(q)  # what is held by then, a graph reads
+    compiled_heads = torch.compile(heads, fullgraph=True)
     compiled_rotary = torch.compile(rotary, fullgraph=True)
     compiled_build = torch.compile(build, fullgraph=True, dynamic=True)
     compiled_module = torch.compile(module, fullgraph=True)
@@ -80,6 +83,8 @@ def builders(seq_len: int, d_model: int) -> dict[str, tuple[int, Callable[[], ob
         "rotate, compiled": (both, lambda: compiled_rotate(x, 7)),
         "rotary, eager": (both, lambda: rotary(x)),
         "rotary, compiled": (both, lambda: compiled_rotary(x)),
+        "decode, eager": (2 * q.nbytes, lambda: heads(q, offset=seq_len - 1)),
+        "decode, compiled": (2 * q.nbytes, lambda: compiled_heads(q, offset=seq_len - 1)),
     }
 
 

@@ -110,7 +110,10 @@ def summary(results: dict[str, Any]) -> list[str]:
                 unit, limit = "writing", place["limit", "write", n, d]
             elif kind == "positions":
                 unit, limit = "writing", place[kind, "write", n, d]
-            elif kind in ("rotate", "rotary", "add"):
+            elif kind.startswith("rotary"):
+                unit = "rotate_half with ready tables"
+                limit = place[kind, unit, None, None]
+            elif kind in ("rotate", "add"):
                 unit = {"add": "one torch.add"}.get(kind, "copy")
                 if (kind, maker) == ("rotate", "pe_lib.torch"):
                     unit = "torch copy"

@@ -2,17 +2,16 @@
 
 Conventions, the same throughout the book: positions count from 0; pair i = 0 … d_model/2 − 1 turns
 at the angular frequency ω_i, in radians per position; the encoding of a position is a **row**, so a
-shift multiplies from the right: PE(x + Δx) = PE(x) · T(Δx). The source is section 3.5 of
-Vaswani et al. (2017), "Attention Is All You Need".
+shift multiplies from the right: PE(x + Δx) = PE(x) · T(Δx). Source: Vaswani et al. (2017), § 3.5.
 
 The angle is an integer
 -----------------------
 An angle ω·x of a far position, rounded to float64, is wrong by half an ulp of a large number. But
 whole turns do not matter. So f = ω/2π, in turns per position, is stored as a fraction of 128 bits,
 and x·f is formed in integers that wrap: at 2⁶⁴, one turn, a 64-bit integer starts again at 0, and
-whole turns are gone without a rounding error. What is left is the nearest of 1024 marks on the
-circle, stored to more digits than a float64 has, and a small rest, which needs three terms of a
-series. Hardware that synthesises frequencies does the same, and calls it a phase accumulator.
+whole turns are gone without a rounding error. What is left is the nearest of 1024 marks, stored to
+more digits than a float64 has, and a small rest, which needs three terms of a series. Hardware that
+synthesises frequencies does the same, with what it calls a phase accumulator.
 
 The theorem is the algorithm
 ----------------------------

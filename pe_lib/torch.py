@@ -36,6 +36,7 @@ Constants = tuple[Tensor, Tensor, Tensor, Tensor]
 CONSTANTS = "(SymInt d_model, float base, str spacing, float[]? given, Device device)"
 HALF_DTYPES = (torch.float16, torch.bfloat16)
 FLOAT_DTYPES = (*HALF_DTYPES, torch.float32, torch.float64)
+WORKING = dict.fromkeys(FLOAT_DTYPES[:3], torch.float32) | {torch.float64: torch.float64}
 WITHOUT_FLOAT64 = ("mps",)
 _is_exporting = getattr(torch.compiler, "is_exporting", lambda: True)  # unknown before torch 2.7
 PART = 2**18  # entries turned at a time on a CPU, so that what is temporary stays in the cache
@@ -139,9 +140,7 @@ def rotate(
     spec = check.spec(x.shape[-1], base, spacing, frequencies, "the last axis of x")
     _check_options(layout, x.dtype)
     offset = _as_positions_of_rows("offset", offset, x)
-    sin, cos = _encode(offset, spec, "split", torch.promote_types(x.dtype, torch.float32)).chunk(
-        2, dim=-1
-    )
+    sin, cos = _encode(offset, spec, "split", WORKING[x.dtype]).chunk(2, dim=-1)
     return _rotate(x, _arrange(cos, -sin, layout), layout)
 
 
@@ -341,7 +340,7 @@ class RotaryPositionalEncoding(_Holding):
             factors: tuple[Tensor, ...] = tables
         elif positions is None:
             rows, pairs_up = (
-                self._rows_for(x, offset, torch.promote_types(x.dtype, torch.float32)),
+                self._rows_for(x, offset, WORKING[x.dtype]),
                 self.layout == "interleaved",
             )
             if pairs_up and not torch.compiler.is_compiling():
@@ -350,7 +349,7 @@ class RotaryPositionalEncoding(_Holding):
                 factors = rows.unbind(-1 if pairs_up else -2)
         else:
             positions = _as_positions_of_rows("positions", positions, x, offset)
-            factors = self.tables(positions, dtype=torch.promote_types(x.dtype, torch.float32))
+            factors = self.tables(positions, dtype=WORKING[x.dtype])
         width = self.spec.d_model
         if width == self.head_dim:
             return _rotate(x, factors, self.layout)
@@ -520,7 +519,7 @@ def _rotate(x: Tensor, factors: tuple[Tensor, ...], layout: Layout) -> Tensor:
             wide = [f.broadcast_to(*f.shape[:-2], seq_len, f.shape[-1]) for f in factors]
             parts = zip(*(each.split(rows, -2) for each in (x, *wide)), strict=True)
             return torch.cat([_rotate(part, tuple(fs), layout) for part, *fs in parts], dim=-2)
-    working = x.to(torch.promote_types(x.dtype, torch.float32))
+    working = x.to(WORKING[x.dtype])
     if not pairs_up:
         cos, sin = factors
         partners = working.roll(x.shape[-1] // 2, -1)

@@ -94,7 +94,7 @@ def test_only_the_default_branch_is_published() -> None:
     assert "github.event_name != 'pull_request'" in steps["pages"]["if"]
     assert steps["artifact"]["if"] == "steps.pages.outcome == 'success'"
     assert book["deploy"]["if"] == "needs.build.outputs.published == 'true'"
-    assert set(book["deploy"]["needs"]) == {"test", "build"}
+    assert set(book["deploy"]["needs"]) == {"test", "oldest", "build"}
 
 
 def test_every_check_runs_and_no_other_is_named() -> None:
