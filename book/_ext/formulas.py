@@ -28,7 +28,7 @@ STYLE_SHEET, FONTS = "formulas.css", "mathjax/output/chtml/fonts/woff-v2"
 # What the first screen needs stands in the style sheets themselves, so that no line moves when it
 # comes.
 FIRST_FONTS = re.compile(
-    r'url\("(vendor/[\w/-]+/(?:MathJax_Main-Regular|MathJax_Math-Italic|source-serif-4-latin-[46]00-normal)'
+    r'url\("(vendor/[\w/-]+/(?:MathJax_Main-Regular|MathJax_Math-Italic|source-serif-4-latin-[\w-]+)'
     r'\.woff2)"\)'
 )
 START = """\
