@@ -20,7 +20,7 @@ from nbclient import NotebookClient
 
 ROOT = Path(__file__).resolve().parent.parent
 STATUS = ROOT / "book" / "status.json"
-PACKAGES = ("numpy", "torch", "matplotlib", "scipy", "ipywidgets", "jupyter-book", "Sphinx")
+PACKAGES = ("numpy", "torch", "matplotlib", "scipy", "anywidget", "jupyter-book", "Sphinx")
 LAST_CELL = """\
 import pathlib, time
 memory = pathlib.Path("/proc/self/status").read_text()
