@@ -232,7 +232,7 @@ class SinusoidalPositionalEncoding(_Holding):
 
     The module has no parameter and no buffer. It holds the rows of ``max_len`` positions, made at
     the first call for each device and dtype of x, rounded once from float64; sequences that run on
-    past them double what is held. A graph of `torch.compile` reads what is held by then, or else
+    past them double what is held. A graph of ``torch.compile`` reads what is held by then, or else
     computes its rows.
 
     ``dropout``, from 0 to 1, is the rate after the sum; ``scale_input`` multiplies the embeddings
@@ -381,7 +381,7 @@ class RotaryPositionalEncoding(_Holding):
 def _constants(spec: Spec, device: torch.device) -> Constants:
     """ω; the words of ω/2π, ``high`` in int64 and ``low``, which counts 2⁻⁶⁴ of a turn as well; the
     marks' nearest cos and sin, and what they lack. All but high are float64, or float32 where there
-    is no float64. On the CPU they are views of NumPy's. A device keeps them, and `torch.compile`
+    is no float64. On the CPU they are views of NumPy's. A device keeps them, and ``torch.compile``
     cannot look into the arithmetic that makes them: both get copies from an operator."""
     if device.type == "cpu" and not torch.compiler.is_compiling():
         return _host_constants(spec)
