@@ -19,7 +19,8 @@ import nbformat
 from nbclient import NotebookClient
 
 ROOT = Path(__file__).resolve().parent.parent
-STATUS = ROOT / "book" / "status.json"
+BOOK = ROOT / "book"
+STATUS = BOOK / "status.json"
 PACKAGES = ("numpy", "torch", "matplotlib", "scipy", "anywidget", "jupyter-book", "Sphinx")
 LAST_CELL = """\
 import pathlib, time
@@ -39,9 +40,14 @@ def main() -> None:
         "system": f"{platform.system()} {platform.machine()}",
         "python": platform.python_version(),
         "versions": {name: version(name) for name in PACKAGES},
-        "notebooks": {path.stem: measure(path) for path in sorted((ROOT / "book").glob("*.ipynb"))},
+        "notebooks": {name_of(path): measure(path) for path in sorted(BOOK.rglob("*.ipynb"))},
     }
     STATUS.write_text(json.dumps(status, indent=1) + "\n")
+
+
+def name_of(path: Path) -> str:
+    """As "03_rotation" or "checks/03_rotation"."""
+    return path.relative_to(BOOK).with_suffix("").as_posix()
 
 
 def measure(path: Path) -> dict[str, float]:
@@ -51,7 +57,7 @@ def measure(path: Path) -> dict[str, float]:
     resources = {"metadata": {"path": str(path.parent)}}
     NotebookClient(notebook, timeout=600, kernel_name="python3", resources=resources).execute()
     seconds, peak_in_kib = map(float, notebook.cells[-1].outputs[0].text.split())
-    print(f"{seconds:6.1f} s  {peak_in_kib / 1024:6.0f} MiB  {path.name}", flush=True)
+    print(f"{seconds:6.1f} s  {peak_in_kib / 1024:6.0f} MiB  {name_of(path)}", flush=True)
     return {"processor_seconds": round(seconds, 1), "peak_mib": round(peak_in_kib / 1024)}
 
 

@@ -86,7 +86,7 @@ def mend_anchors(page: BeautifulSoup) -> None:
 
 def fold_proofs(page: BeautifulSoup) -> None:
     """A folded proof folds by itself: the toggle buttons need a title, and it has none."""
-    for proof in page.select("div.proof.dropdown"):
+    for proof in page.select("div.proof.dropdown:not(:has(> p.admonition-title))"):
         proof.name = "details"
         proof["class"] = "admonition proof proof-text proof-fold"
         summary = page.new_tag("summary")

@@ -121,7 +121,7 @@ def fill_table(app: Sphinx, document: nodes.document, page: str) -> None:
             title = app.env.titles[name].astext()
             address = app.builder.get_relative_uri(page, name)
             link = nodes.reference("", title, refuri=address, internal=True)
-            rows.append([link, f"{seconds:.1f}", *shown(full_run.get(Path(name).name))])
+            rows.append([link, f"{seconds:.1f}", *shown(full_run.get(name.removeprefix("book/")))])
         place.replace_self(table(("page", "run, s", "processor, s", "memory, MiB"), rows))
 
 

@@ -58,12 +58,12 @@ def test_row_and_deciding_cell_lead_to_each_other(claim: dict[str, str]) -> None
     anchor = claim["id"].lower()
     row = the(parsed(SITE / PAGE), f"tr#{anchor}")
     there = the(row, "td .verdict + a")
-    assert there["href"] == f"{claim['decided_in']}.html#claim-{anchor}"
-    chapter = SITE / "book" / f"{claim['decided_in']}.html"
-    assert chapter.exists(), "the deciding chapter is not in the site"
-    mark = the(parsed(chapter), f".cell-mark:is(#claim-{anchor}, :has(#claim-{anchor}))")
+    page = f"checks/{claim['decided_in']}.html"
+    assert there["href"] == f"{page}#claim-{anchor}"
+    assert (SITE / "book" / page).exists(), "the deciding page is not in the site"
+    mark = the(parsed(SITE / "book" / page), f".cell-mark:is(#claim-{anchor}, :has(#claim-{anchor}))")
     backwards = {text_of(link): link["href"] for link in mark.select(".decided a")}
-    assert backwards[claim["id"]] == f"a_sources.html#{anchor}"
+    assert backwards[claim["id"]] == f"../a_sources.html#{anchor}"
     cell = mark.find_next_sibling()
     assert cell is not None
     assert "decides-claims" in cell["class"]

@@ -9,8 +9,9 @@ import pytest
 from bs4 import BeautifulSoup, Tag
 from site_under_test import ROOT, SITE
 
+BOOK = ROOT / "book"
 NOTEBOOKS = sorted(
-    path.stem for path in (ROOT / "book").rglob("*.ipynb") if "_build" not in path.parts
+    path.relative_to(BOOK).with_suffix("").as_posix() for path in BOOK.rglob("*.ipynb")
 )
 
 
@@ -25,7 +26,7 @@ def rows_of(table: Tag) -> list[list[str]]:
 
 def test_every_notebook_has_its_times_and_its_memory(page: BeautifulSoup) -> None:
     table = page.select("article table")[0]
-    links = [Path(str(link["href"])).stem for link in table.select("tbody a")]
+    links = [str(link["href"]).removesuffix(".html") for link in table.select("tbody a")]
     assert sorted(links) == NOTEBOOKS
     recorded = json.loads((ROOT / "book" / "status.json").read_text())["notebooks"]
     for name, (_, run, processor, memory) in zip(links, rows_of(table), strict=True):
