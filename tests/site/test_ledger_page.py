@@ -61,7 +61,9 @@ def test_row_and_deciding_cell_lead_to_each_other(claim: dict[str, str]) -> None
     page = f"checks/{claim['decided_in']}.html"
     assert there["href"] == f"{page}#claim-{anchor}"
     assert (SITE / "book" / page).exists(), "the deciding page is not in the site"
-    mark = the(parsed(SITE / "book" / page), f".cell-mark:is(#claim-{anchor}, :has(#claim-{anchor}))")
+    mark = the(
+        parsed(SITE / "book" / page), f".cell-mark:is(#claim-{anchor}, :has(#claim-{anchor}))"
+    )
     backwards = {text_of(link): link["href"] for link in mark.select(".decided a")}
     assert backwards[claim["id"]] == f"../a_sources.html#{anchor}"
     cell = mark.find_next_sibling()

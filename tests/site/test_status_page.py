@@ -3,7 +3,6 @@
 import json
 import platform
 from importlib.metadata import version
-from pathlib import Path
 
 import pytest
 from bs4 import BeautifulSoup, Tag
