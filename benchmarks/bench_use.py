@@ -95,7 +95,7 @@ def test_rotary(benchmark: Any, name: str, seq_len: int, dtype: str) -> None:
     q = torch.randn(1, seq_len, 32, 128).to(getattr(torch, dtype)).transpose(1, 2)
     positions = torch.arange(5, 5 + seq_len)
     layers = {
-        layout: pe_lib.torch.RotaryPositionalEncoding(128, 4096, layout=layout)  # type: ignore[arg-type]
+        layout: pe_lib.torch.RotaryPositionalEncoding(128, 4096, layout=layout)
         for layout in ("interleaved", "split")
     }
     tables = {layout: layer.tables(positions) for layout, layer in layers.items()}
