@@ -80,7 +80,7 @@ def rare_word() -> str:
     texts = [parsed(SITE / name).get_text().lower() for name in CHAPTERS]
     prose = " ".join(one.get_text() for one in parsed(SITE / CHAPTER).select("section > p"))
     words = re.findall(r"(?<= )[a-z]{7,10}(?= )", prose)
-    return min(words, key=lambda word: sum(word in text for text in texts))
+    return str(min(words, key=lambda word: sum(word in text for text in texts)))
 
 
 @pytest.mark.parametrize("how", ["key", "click"])
