@@ -37,6 +37,7 @@ class MarkCells(SphinxTransform):
             checks, claims = metadata.get("checks", []), metadata.get("claims", [])
             if not checks and not claims:
                 continue
+            cell["classes"] += ["checks-theorem"] * bool(checks) + ["decides-claims"] * bool(claims)
             mark = nodes.paragraph(classes=["cell-mark"])
             page = self.env.docname
             if checks:
