@@ -9,7 +9,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
 STATUS = json.loads((ROOT / "book" / "status.json").read_text())
-MOST_SECONDS, MOST_MIB = 10, 1024  # of a page that teaches; its checks may take twice the time
+MOST_SECONDS, MOST_MIB = 10, 1024
 
 
 def test_record_names_the_notebooks_that_there_are() -> None:
@@ -21,8 +21,7 @@ def test_record_names_the_notebooks_that_there_are() -> None:
 @pytest.mark.parametrize("name", STATUS["notebooks"])
 def test_notebook_keeps_within_its_limits(name: str) -> None:
     took = STATUS["notebooks"][name]
-    most = MOST_SECONDS * (2 if name.startswith("checks/") else 1)
-    assert 0 < took["processor_seconds"] <= most
+    assert 0 < took["processor_seconds"] <= MOST_SECONDS
     assert 0 < took["peak_mib"] <= MOST_MIB
 
 
