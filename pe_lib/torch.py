@@ -14,6 +14,7 @@ right to some ulp of float32 everywhere.
 
 import math
 from collections.abc import Callable
+from contextlib import suppress
 from functools import lru_cache
 from typing import Any, SupportsFloat, SupportsIndex
 
@@ -34,13 +35,14 @@ Device = torch.device | str | int | None
 Frequencies = Tensor | ArrayLike | None
 Constants = tuple[Tensor, Tensor, Tensor, Tensor]
 CONSTANTS = "(SymInt d_model, float base, str spacing, float[]? given, Device device)"
+FLOATS = "float16, bfloat16, float32 or float64"
 HALF_DTYPES = (torch.float16, torch.bfloat16)
 FLOAT_DTYPES = (*HALF_DTYPES, torch.float32, torch.float64)
 WORKING = dict.fromkeys(FLOAT_DTYPES[:3], torch.float32) | {torch.float64: torch.float64}
 WITHOUT_FLOAT64 = ("mps",)
 _is_exporting = getattr(torch.compiler, "is_exporting", lambda: True)  # unknown before torch 2.7
 PART = 2**18  # entries turned at a time on a CPU, so that what is temporary stays in the cache
-CHUNK = 2**22  # pairs computed at a time on a device, so that what is temporary stays small
+CHUNK = 2**21  # pairs computed at a time on a device, so that what is temporary stays small
 CHUNK_ON_CPU = 2**14  # and on a CPU, so that it stays in the cache
 
 
@@ -476,9 +478,9 @@ def _dense_range(positions: Tensor) -> tuple[int, int] | None:
 def _rows(
     seq_len: int, start: int, spec: Spec, layout: Layout, dtype: torch.dtype, device: torch.device
 ) -> Tensor:
-    """PE(start + 64a + b) = PE(start + 64a)·T(b): by NumPy on the CPU, on a device in few kernels;
-    a graph computes each row. bfloat16, which NumPy lacks, is rounded from float64, 64 rows at a
-    time."""
+    """PE(start + 64a + b) = PE(start + 64a)·T(b): by NumPy on the CPU, on a device in few kernels,
+    CHUNK pairs at a time; a graph computes each row. bfloat16, which NumPy lacks, is rounded from
+    float64, 64 rows at a time."""
     if torch.compiler.is_compiling():
         return _encode(torch.arange(start, start + seq_len, device=device), spec, layout, dtype)
     check.start(start, seq_len)
@@ -498,11 +500,13 @@ def _rows(
 def _blocks(
     seq_len: int, start: int, spec: Spec, layout: Layout, dtype: torch.dtype, device: torch.device
 ) -> Tensor:
-    blocks = BLOCK * torch.arange(-(-seq_len // BLOCK), device=device)
-    cos, sin = (part.unsqueeze(1) for part in _turn(start + blocks, spec))
     c, s = _turn(torch.arange(BLOCK, device=device), spec)
-    rows = _join(cos * c - sin * s, sin * c + cos * s, layout, dtype)
-    return rows.flatten(0, 1)[:seq_len]
+    blocks = start + BLOCK * torch.arange(-(-seq_len // BLOCK), device=device)
+    parts = []
+    for part in blocks.split(max(1, 2 * CHUNK // (BLOCK * spec.d_model))):
+        cos, sin = (each.unsqueeze(1) for each in _turn(part, spec))
+        parts.append(_join(cos * c - sin * s, sin * c + cos * s, layout, dtype).flatten(0, 1))
+    return (torch.cat(parts) if len(parts) > 1 else parts[0])[:seq_len]
 
 
 def _rotate(x: Tensor, factors: tuple[Tensor, ...], layout: Layout) -> Tensor:
@@ -577,13 +581,11 @@ def _as_positions(name: str, values: Tensor | ArrayLike, device: Device) -> Tens
     if not values.dtype.is_floating_point:
         values = values.to(torch.int64)
     elif values.device.type == "cpu" and not torch.compiler.is_compiling():
-        try:
+        with suppress(RuntimeError):  # there are no values under vmap, nor in a FakeTensor
             good = (values >= -(2.0**63)) & (values < 2.0**63)
-            bad = None if bool(good.all()) else values[~good].flatten()[0].item()
-        except RuntimeError:  # there are no values under vmap, nor in a FakeTensor
-            bad = None
-        if bad is not None:
-            raise ValueError(f"{name} must be finite and fit 64 bits, got {bad}")
+            if not good.all():
+                bad = values[~good].flatten()[0].item()
+                raise ValueError(f"{name} must be finite and fit 64 bits, got {bad}")
     return values if device is None else values.to(device)
 
 
@@ -603,15 +605,13 @@ def _as_positions_of_rows(
 def _check_options(layout: Layout, dtype: torch.dtype) -> None:
     check.choice("layout", layout, check.LAYOUTS)
     if dtype not in FLOAT_DTYPES:
-        raise TypeError(f"dtype must be float16, bfloat16, float32 or float64, got {dtype!r}")
+        raise TypeError(f"dtype must be {FLOATS}, got {dtype!r}")
 
 
 def _check_floats(name: str, x: Tensor, *, axes: int) -> None:
     if not isinstance(x, Tensor) or x.dtype not in FLOAT_DTYPES:
         got = x.dtype if isinstance(x, Tensor) else repr(x)
-        raise TypeError(
-            f"{name} must be a tensor, float16, bfloat16, float32 or float64, got {got}"
-        )
+        raise TypeError(f"{name} must be a tensor of {FLOATS}, got {got}")
     if x.layout != torch.strided or x.is_nested:
         kind = "nested" if x.is_nested else x.layout
         raise TypeError(f"{name} must be a dense tensor, got layout {kind}")
