@@ -27,7 +27,7 @@ Accuracy
 --------
 Let u = 2⁻⁵³. For d_model up to 16384 and **every integer position of magnitude up to 2⁵³**, every
 entry is within 2⁻⁵⁰ = 8u of the exact real number before the one rounding to the dtype you ask for.
-So a float64 entry is within 2⁻⁵⁰, a float32 entry within ½ ulp + 2⁻⁵⁰: half an ulp to nine digits
+So a float64 entry is within 2⁻⁵⁰, a float32 entry within ½ ulp + 2⁻⁵⁰: half an ulp to seven digits
 for entries above ½, and an absolute promise near the zeros of sine and cosine.
 
 *Proof.*

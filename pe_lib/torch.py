@@ -9,7 +9,7 @@ outside a compiled graph); elsewhere a position that is not finite gives NaN, an
 One path serves every device, derivative, map and graph: the phase of `pe_lib.numpy`, in int64 and
 float64 on the device itself; a compiler may fuse products with sums. Tables on the CPU are built by
 NumPy, which is faster. A device without float64 (MPS) takes float32 for the small numbers, and is
-right to some ulp of float32 everywhere.
+right to some ulp of float32.
 """
 
 import math
@@ -34,6 +34,7 @@ __all__ = ["RotaryPositionalEncoding", "SinusoidalPositionalEncoding", *referenc
 Device = torch.device | str | int | None
 Frequencies = Tensor | ArrayLike | None
 Constants = tuple[Tensor, Tensor, Tensor, Tensor]
+Rows = tuple[Tensor, ...]
 CONSTANTS = "(SymInt d_model, float base, str spacing, float[]? given, Device device)"
 FLOATS = "float16, bfloat16, float32 or float64"
 HALF_DTYPES = (torch.float16, torch.bfloat16)
@@ -192,34 +193,39 @@ class _Holding(nn.Module):
         check.choice("layout", layout, check.LAYOUTS)
         self.spec, self.layout = spec, layout
         self.max_len = check.integer("max_len", max_len, at_least=0)
-        self._held: dict[tuple[torch.device, torch.dtype], Tensor] = {}
+        self._held: dict[tuple[torch.device, torch.dtype], Rows] = {}
         self._outgrown: list[Tensor] = []  # what a captured CUDA graph may go on to read
 
     def __getstate__(self) -> dict[str, Any]:
         return self.__dict__ | {"_held": {}, "_outgrown": []}
 
-    def _make(self, seq_len: int, start: int, dtype: torch.dtype, device: torch.device) -> Tensor:
-        return _rows(seq_len, start, self.spec, self.layout, dtype, device)
+    def _make(self, seq_len: int, start: int, dtype: torch.dtype, device: torch.device) -> Rows:
+        return (_rows(seq_len, start, self.spec, self.layout, dtype, device),)
 
-    def _rows_for(self, x: Tensor, offset: SupportsIndex, dtype: torch.dtype) -> Tensor:
+    @staticmethod
+    def _chosen(rows: Rows) -> Rows:
+        """Of cos, sin and cos + i sin, the last, but for a compiler, which does not fuse them."""
+        return rows[:2] if torch.compiler.is_compiling() else rows[2:] or rows
+
+    def _rows_for(self, x: Tensor, offset: SupportsIndex, dtype: torch.dtype) -> Rows:
         """Rows for x, from ``offset`` on. Where sequences run on past the end, what is held
         doubles; rows further off are made for themselves. A compiled graph reads what it finds; an
         exported one, which must hold at any length, and a tensor without values make their rows."""
         seq_len, compiling = x.shape[-2], torch.compiler.is_compiling()
         start = offset if type(offset) is int else check.integer("offset", offset)
         held = self._held.get((x.device, dtype))
-        length, end = self.max_len if held is None else len(held), start + seq_len
+        length, end = self.max_len if held is None else held[0].shape[0], start + seq_len
         alone = type(x) is not Tensor if not compiling else _is_exporting() or held is None
         if alone or not 0 <= start <= length or (compiling and end > length):
-            return self._make(seq_len, start, dtype, x.device)
+            return self._chosen(self._make(seq_len, start, dtype, x.device))
         if held is None or end > length:
             if held is not None:
                 length *= 2
-                self._outgrown += [held] if x.is_cuda else []
+                self._outgrown += held if x.is_cuda else ()
             with torch.inference_mode(False):  # or no derivative could be taken through it later
                 held = self._make(max(end, length), 0, dtype, x.device)
             self._held[x.device, dtype] = held
-        return held.narrow(0, start, seq_len)
+        return tuple([rows[start:end] for rows in self._chosen(held)])
 
     def extra_repr(self) -> str:
         width, base, spacing, given = self.spec
@@ -265,7 +271,7 @@ class SinusoidalPositionalEncoding(_Holding):
         _check_floats("x", x, axes=2)
         check.row_width("x", x.shape[-1], self.spec.d_model)
         if positions is None:
-            rows = self._rows_for(x, offset, x.dtype)
+            (rows,) = self._rows_for(x, offset, x.dtype)
         else:
             positions = _as_positions_of_rows("positions", positions, x, offset)
             rows = _encode(positions, self.spec, self.layout, x.dtype)
@@ -337,16 +343,9 @@ class RotaryPositionalEncoding(_Holding):
         if tables is not None:
             if positions is not None or offset != 0:
                 raise ValueError("positions and offset must be left out where tables are given")
-            factors: tuple[Tensor, ...] = tables
+            factors: Rows = tables
         elif positions is None:
-            rows, pairs_up = (
-                self._rows_for(x, offset, WORKING[x.dtype]),
-                self.layout == "interleaved",
-            )
-            if pairs_up and not torch.compiler.is_compiling():
-                factors = (torch.view_as_complex(rows),)
-            else:
-                factors = rows.unbind(-1 if pairs_up else -2)
+            factors = self._rows_for(x, offset, WORKING[x.dtype])
         else:
             positions = _as_positions_of_rows("positions", positions, x, offset)
             factors = self.tables(positions, dtype=WORKING[x.dtype])
@@ -369,10 +368,12 @@ class RotaryPositionalEncoding(_Holding):
         sin, cos = rows.chunk(2, dim=-1)
         return _arrange(cos, sin, self.layout)
 
-    def _make(self, seq_len: int, start: int, dtype: torch.dtype, device: torch.device) -> Tensor:
+    def _make(self, seq_len: int, start: int, dtype: torch.dtype, device: torch.device) -> Rows:
         sin, cos = _rows(seq_len, start, self.spec, "split", dtype, device).chunk(2, dim=-1)
-        tables = _arrange(cos, sin, self.layout)
-        return torch.stack(tables, dim=-1 if self.layout == "interleaved" else -2)
+        if self.layout == "split":
+            return _arrange(cos, sin, self.layout)
+        pairs = torch.stack((cos, sin), dim=-1)
+        return (*pairs.unbind(-1), torch.view_as_complex(pairs))
 
     def extra_repr(self) -> str:
         return f"{self.head_dim}, rotary_dim={super().extra_repr()}"
@@ -509,7 +510,7 @@ def _blocks(
     return (torch.cat(parts) if len(parts) > 1 else parts[0])[:seq_len]
 
 
-def _rotate(x: Tensor, factors: tuple[Tensor, ...], layout: Layout) -> Tensor:
+def _rotate(x: Tensor, factors: Rows, layout: Layout) -> Tensor:
     """Each pair a + ib times cos + i sin: as complex numbers in one pass over memory, or each entry
     with its partner in three. ``factors`` are (cos, sin) of `_arrange`, or cos + i sin. On a CPU
     what takes several passes is done in parts."""
