@@ -8,8 +8,7 @@ outside a compiled graph); elsewhere a position that is not finite gives NaN, an
 
 One path serves every device, derivative, map and graph: the phase of `pe_lib.numpy`, in int64 and
 float64 on the device itself; a compiler may fuse products with sums. Tables on the CPU are built by
-NumPy, which is faster. A device without float64 (MPS) takes float32 for the small numbers, and is
-right to some ulp of float32.
+NumPy, which is faster. A device without float64 (MPS) is right to some ulp of float32.
 """
 
 import math
