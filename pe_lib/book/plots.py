@@ -1,6 +1,6 @@
 """The one figure style of the book, and the drawings that more than one page needs.
 
-Colours are those of Okabe and Ito (2008), chosen to differ for every common form of colour vision.
+Colours are those of Okabe and Ito (2008), chosen to differ for the common forms of colour vision.
 Figures have an opaque background, so they read on any page; the site inverts their lightness in
 dark mode and keeps the hue.
 """
