@@ -2,8 +2,6 @@
 
 import importlib.util
 import re
-import subprocess
-import sys
 from pathlib import Path
 from types import ModuleType
 
@@ -56,20 +54,6 @@ def test_cover_is_drawn_by_the_library() -> None:
     assert drawn == stored
 
 
-def test_importing_the_package_imports_neither_numpy_nor_torch() -> None:
-    code = "import sys, pe_lib; print('numpy' in sys.modules, 'torch' in sys.modules)"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.split() == ["False", "False"]
-
-
-def test_numpy_half_imports_no_torch_and_the_library_no_book() -> None:
-    code = "import sys, pe_lib.numpy; print('torch' in sys.modules)"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "False"
-    for path in (ROOT / "pe_lib").glob("*.py"):
-        assert not re.search(r"^\s*(from|import) book", path.read_text(), re.M), path
-
-
 def test_a_change_of_any_input_changes_the_fingerprint_of_the_site(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -96,21 +80,3 @@ def test_another_remote_or_address_calls_for_another_build(monkeypatch: pytest.M
             monkeypatch.setenv(variable, "some/other")
         seen.add(build_book.addresses())
     assert len(seen) == 4
-
-
-def test_repository_address_follows_remote_and_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    repository = load("book/_ext/repository.py")
-    monkeypatch.delenv("GITHUB_REPOSITORY", raising=False)
-    for remote, address in {
-        "https://github.com/someone/book.git": "https://github.com/someone/book",
-        "git@github.com:someone/book.git": "https://github.com/someone/book",
-        "ssh://git@gitlab.com/group/sub/book.git": "https://gitlab.com/group/sub/book",
-        "https://gitlab.com/group/book": "https://gitlab.com/group/book",
-        "": "",
-        "/srv/git/book.git": "",
-        "https://example.org/book.git": "",
-    }.items():
-        monkeypatch.setattr(repository, "_git", lambda *a, remote=remote: remote)
-        assert repository.repository_url() == address, remote
-    monkeypatch.setenv("GITHUB_REPOSITORY", "fork/book")
-    assert repository.repository_url() == "https://github.com/fork/book"
