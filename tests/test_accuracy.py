@@ -1,6 +1,5 @@
 """The error bound that the library states, against two oracles and at the points hardest for it."""
 
-from collections.abc import Callable
 from typing import Any
 
 import mpmath
@@ -189,39 +188,6 @@ def test_given_frequencies_are_those_of_the_base(backend: Backend) -> None:
     np.testing.assert_allclose(turned, backend.numpy(x) @ t, atol=1e-14)
     similar = float(backend.pe.similarity(24, 16, **clocks))
     assert similar == pytest.approx(float(backend.pe.similarity(3, 16)))
-
-
-def graph(encode: Callable[..., Any]) -> Callable[..., Any]:
-    return torch.compile(encode, fullgraph=True, dynamic=True)
-
-
-def mapped(encode: Callable[..., Any]) -> Callable[..., Any]:
-    return torch.func.vmap(encode)
-
-
-def exported(encode: Callable[..., Any]) -> Callable[..., Any]:
-    class Encode(torch.nn.Module):
-        def forward(self, positions: torch.Tensor) -> Any:
-            return encode(positions)
-
-    length = {0: torch.export.Dim("length", min=2, max=10_000)}
-    example = torch.arange(7)
-    return torch.export.export(Encode(), (example,), dynamic_shapes=(length,)).module()
-
-
-@pytest.mark.parametrize("way", [graph, mapped, exported], ids=lambda way: way.__name__)
-def test_every_way_to_run_torch_gives_the_same_bits(way: Callable[..., Any]) -> None:
-    """A compiler that fuses or reorders could lose the digits that cancel; it does not."""
-    torch._dynamo.reset()
-
-    def encode(positions: torch.Tensor) -> torch.Tensor:
-        return pet.sinusoidal_encoding(positions, 64, dtype=torch.float64)
-
-    positions = torch.from_numpy(np.random.default_rng(3).integers(-LIMIT, LIMIT, 200))
-    found = way(encode)(positions)
-    assert (found - encode(positions)).abs().max() <= 2.0**-54
-    for row in (0, 5, 199):
-        assert excess(found[row].numpy(), {"d_model": 64}, int(positions[row]), row) <= BOUND
 
 
 @pytest.mark.parametrize("layout", ["interleaved", "split"])
