@@ -1,5 +1,6 @@
 """What the mathematics says of the encoding, on every implementation."""
 
+import inspect
 from collections.abc import Callable
 from typing import Any
 
@@ -62,22 +63,8 @@ def test_rotations_are_a_group(
 
 
 @both
-@quick
-@given(shift=shifts, d_model=widths, layout=layouts, seed=st.integers(0, 999))
-def test_rotate_is_the_dense_product(
-    backend: Backend, shift: float, d_model: int, layout: Any, seed: int
-) -> None:
-    x = np.random.default_rng(seed).normal(size=(3, 2, d_model))
-    turned = backend.numpy(backend.pe.rotate(backend.array(x), shift, layout=layout))
-    dense = x @ matrix(backend, shift, d_model, layout=layout)
-    np.testing.assert_allclose(turned, dense, atol=ATOL)
-    norms = np.linalg.norm(x, axis=-1)
-    np.testing.assert_allclose(np.linalg.norm(turned, axis=-1), norms, rtol=1e-14)
-
-
-@both
 @pytest.mark.parametrize("layout", ["interleaved", "split"])
-@pytest.mark.parametrize("shape", [(), (1,), (3,), (2, 1), (2, 3), (5, 2, 3)])
+@pytest.mark.parametrize("shape", [(), (3,), (2, 1), (5, 2, 3)])
 def test_rotate_broadcasts_its_offset(
     backend: Backend, shape: tuple[int, ...], layout: str
 ) -> None:
@@ -181,31 +168,6 @@ def test_implementations_agree(
 
 
 @both
-def test_frequencies_fall_from_1_as_each_spacing_says(backend: Backend) -> None:
-    paper = backend.numpy(backend.pe.frequencies(512))
-    assert paper.dtype == np.float64
-    assert paper.shape == (256,)
-    assert paper[0] == 1
-    np.testing.assert_allclose(paper, 10_000.0 ** (-np.arange(256) / 256), rtol=1e-15)
-    theirs = backend.numpy(backend.pe.frequencies(512, spacing="tensor2tensor"))
-    assert (theirs[0], theirs[-1]) == (1, 1e-4)
-    for spacing in ("paper", "tensor2tensor"):
-        assert backend.numpy(backend.pe.frequencies(2, spacing=spacing)).tolist() == [1]
-    assert backend.numpy(backend.pe.frequencies(6, base=1)).tolist() == [1, 1, 1]
-
-
-@both
-def test_definition(backend: Backend) -> None:
-    """Equation of section 3.5, entry by entry."""
-    table = backend.numpy(backend.pe.sinusoidal_table(50, 16, dtype=backend.dtype("float64")))
-    for x in range(50):
-        for i in range(8):
-            angle = x / 10_000 ** (2 * i / 16)
-            assert table[x, 2 * i] == pytest.approx(np.sin(angle), abs=1e-14)
-            assert table[x, 2 * i + 1] == pytest.approx(np.cos(angle), abs=1e-14)
-
-
-@both
 def test_defaults_and_new_arrays(backend: Backend) -> None:
     pe = backend.pe
     assert str(pe.sinusoidal_table(3, 4).dtype).endswith("float32")
@@ -219,28 +181,14 @@ def test_defaults_and_new_arrays(backend: Backend) -> None:
 
 
 @both
-@pytest.mark.parametrize("dtype", ["int8", "int16", "int32", "int64", "uint8", "uint16", "uint64"])
-def test_integer_positions_of_any_dtype(backend: Backend, dtype: str) -> None:
-    positions = backend.array([[0, 1], [2, 100]], dtype)
-    assert np.array_equal(encode(backend, positions, 8), encode(backend, [[0, 1], [2, 100]], 8))
-
-
-@both
-@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
-def test_float_positions_of_any_dtype(backend: Backend, dtype: str) -> None:
-    values = np.array([0.1, -2.5, 1000.25], dtype)
-    assert np.array_equal(
-        encode(backend, backend.array(values), 8), encode(backend, values.astype("float64"), 8)
-    )
-
-
-@both
-@pytest.mark.parametrize("shape", [(), (0,), (1,), (3, 0, 2), (2, 3, 4)])
-def test_positions_of_any_shape(backend: Backend, shape: tuple[int, ...]) -> None:
-    positions = np.arange(int(np.prod(shape))).reshape(shape)
-    assert encode(backend, positions, 6).shape == (*shape, 6)
-    assert backend.pe.similarity(positions, 6).shape == shape
-    assert encode(backend, [], 6).shape == (0, 6)
+def test_positions_of_any_dtype_and_shape(backend: Backend) -> None:
+    for dtype in ("int8", "int32", "int64", "uint8", "uint64", "float16", "float32"):
+        positions = backend.array([[0, 1], [2, 100]], dtype)
+        assert np.array_equal(encode(backend, positions, 8), encode(backend, [[0, 1], [2, 100]], 8))
+    for shape in ((), (0,), (1,), (3, 0, 2), (2, 3, 4)):
+        positions = np.arange(int(np.prod(shape))).reshape(shape)
+        assert encode(backend, positions, 6).shape == (*shape, 6)
+        assert backend.pe.similarity(positions, 6).shape == shape
 
 
 @pytest.mark.parametrize("layout", ["interleaved", "split"])
@@ -323,20 +271,22 @@ def test_attention_terms_add_up_to_the_score(backend: Backend) -> None:
 
 
 @both
-@pytest.mark.parametrize("deep", range(4), ids=["x", "y", "e", "f"])
-def test_all_attention_terms_have_one_shape(backend: Backend, deep: int) -> None:
-    shapes: list[tuple[int, ...]] = [(3, 8), (4, 8), (3, 8), (4, 8), (8, 5), (8, 5)]
-    shapes[deep] = (2, *shapes[deep])
-    terms = backend.pe.attention_terms(*(backend.array(np.ones(shape)) for shape in shapes))
-    assert [tuple(term.shape) for term in terms] == 4 * [(2, 3, 4)]
+def test_all_attention_terms_have_one_shape(backend: Backend) -> None:
+    """Whichever of x, y, e and f has an axis more."""
+    for deep in range(4):
+        shapes: list[tuple[int, ...]] = [(3, 8), (4, 8), (3, 8), (4, 8), (8, 5), (8, 5)]
+        shapes[deep] = (2, *shapes[deep])
+        terms = backend.pe.attention_terms(*(backend.array(np.ones(shape)) for shape in shapes))
+        assert [tuple(term.shape) for term in terms] == 4 * [(2, 3, 4)]
 
 
-@both
-def test_position_position_term_is_the_kernel(backend: Backend) -> None:
-    """With W_qW_kᵀ = I the last term is K(x − y), by the theorem."""
-    e = backend.pe.sinusoidal_table(6, 8, dtype=backend.dtype("float64"))
-    zero, eye = backend.array(np.zeros((6, 8))), backend.array(np.eye(8))
-    terms = backend.pe.attention_terms(zero, zero, e, e, eye, eye)
-    distance = np.subtract.outer(np.arange(6), np.arange(6))
-    kernel = 4 * backend.numpy(backend.pe.similarity(distance, 8))
-    np.testing.assert_allclose(backend.numpy(terms.position_position), kernel, atol=ATOL)
+def test_both_implementations_have_one_signature() -> None:
+    """But for the device, and the threads, which PyTorch counts for the whole process."""
+    for name in NUMPY.pe.__all__:
+        ours = inspect.signature(getattr(NUMPY.pe, name)).parameters
+        theirs = inspect.signature(getattr(TORCH.pe, name)).parameters
+        shared = [p for p in ours if p != "workers"]
+        assert shared == [p for p in theirs if p != "device"], name
+        for p in shared:
+            assert ours[p].kind == theirs[p].kind, (name, p)
+            assert p == "dtype" or ours[p].default == theirs[p].default, (name, p)

@@ -32,15 +32,15 @@ def test_price_by_hand() -> None:
 
 @pytest.mark.parametrize("rank", experiment.RANKS)
 def test_price_is_what_the_best_matrix_loses(rank: int) -> None:
-    """Against least squares on many sums of random words with all positions, and random jobs."""
+    """Against least squares on sums of random words with all positions. The loss of jobs drawn at
+    random, (x, p) times a normal matrix, is on average that of x and p themselves."""
     torch.manual_seed(0)
-    p = experiment.table(rank).double().repeat(1000, 1)
+    p = experiment.table(rank).double().repeat(200, 1)
     x = torch.randn(len(p), 64, dtype=torch.float64)
-    first, second = torch.randn(2, 64, 300, dtype=torch.float64)
-    asked = x @ first + p @ second
+    asked = torch.hstack((x, p))
     lost = asked - (x + p) @ torch.linalg.lstsq(x + p, asked).solution
     assert float(lost.square().sum() / asked.square().sum()) == pytest.approx(
-        experiment.price(rank), rel=0.05
+        experiment.price(rank), rel=0.02
     )
 
 

@@ -123,7 +123,7 @@ def test_what_is_temporary_is_small(dtype: torch.dtype) -> None:
         torch.cuda.reset_peak_memory_stats()
         before = torch.cuda.memory_allocated()
         result = make()
-        assert torch.cuda.max_memory_allocated() - before <= 12 * size
+        assert torch.cuda.max_memory_allocated() - before <= 2 * size + 2**22
         del result
 
 

@@ -43,6 +43,9 @@ def test_forward_adds_the_table() -> None:
         for offset in (0, 30, 60, 61, 0, -2, 150):  # within what is held, past it, and far off
             assert torch.equal(module(x, offset=offset), x + table[offset + 2 : offset + 9])
         assert torch.equal(module(x[0]), x[0] + table[2:9])
+        starts = torch.tensor([[5], [9]]) + torch.arange(7)
+        shifted = torch.stack([table[n + 2 : n + 9] for n in (5, 9)])
+        assert torch.allclose(module(x, positions=starts), x + shifted)
 
 
 def test_scaling_and_dropout_are_the_papers() -> None:
@@ -180,6 +183,8 @@ def test_casts_lose_no_bit_of_a_frequency(dtype: torch.dtype) -> None:
         assert layer(x).dtype == layer(x, positions=torch.arange(300)).dtype == dtype
     assert torch.equal(module(x)[0], sinusoidal_table(300, 16, dtype=dtype))
     assert torch.equal(module(x.float())[0], sinusoidal_table(300, 16))
+    far, fresh = torch.randn(1, 64, 16), RotaryPositionalEncoding(16)
+    assert torch.equal(rotary(far, offset=10**6), fresh(far, offset=10**6))
 
 
 def test_meta_tensors_pass_through_every_function() -> None:
