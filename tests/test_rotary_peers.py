@@ -1,23 +1,28 @@
-"""Rotary embedding beside the transformers library: the same turn, pairs and frequencies.
+"""Rotary embedding beside the transformers library: sense, pairs, frequencies, and model families.
 
 Nothing is downloaded: configurations and random weights are enough.
 """
 
+import importlib
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import prose
 import pytest
 import torch
 from safetensors import safe_open
 from torch import Tensor, nn
-from transformers import GPTNeoXConfig, LlamaConfig, PreTrainedModel
+from transformers import LlamaConfig, PreTrainedModel
+from transformers.modeling_rope_utils import ROPE_INIT_FUNCTIONS
 from transformers.models.gpt_neox import modeling_gpt_neox as gpt_neox
 from transformers.models.gptj import modeling_gptj as gpt_j
 from transformers.models.llama import modeling_llama as llama
 
 import pe_lib.numpy as pe
+from pe_lib.book import rope
 from pe_lib.torch import RotaryPositionalEncoding, SinusoidalPositionalEncoding
 
 HEADS, HEAD_DIM, LENGTH = 4, 32, 40
@@ -25,18 +30,11 @@ FLOAT32_ANGLE = 6 * 2 * LENGTH * 2.0**-23  # peers form angles in float32; entri
 
 
 def config(**options: Any) -> LlamaConfig:
-    """A small Llama whose attention is written out, not fused."""
-    settings: dict[str, Any] = {
-        "hidden_size": HEADS * HEAD_DIM,
-        "num_attention_heads": HEADS,
-        "num_key_value_heads": HEADS,
-        "attn_implementation": "eager",
-    }
-    return LlamaConfig(**settings | options)
+    return LlamaConfig(hidden_size=HEADS * HEAD_DIM, num_attention_heads=HEADS, **options)
 
 
-def random_heads(seed: int = 0) -> Tensor:
-    return torch.randn(2, HEADS, LENGTH, HEAD_DIM, generator=torch.Generator().manual_seed(seed))
+def random_heads() -> Tensor:
+    return torch.randn(2, HEADS, LENGTH, HEAD_DIM, generator=torch.Generator().manual_seed(0))
 
 
 def llama_turn(x: Tensor, positions: Tensor) -> Tensor:
@@ -53,83 +51,43 @@ def gpt_neox_turn(x: Tensor, positions: Tensor) -> Tensor:
 
 def gpt_j_turn(x: Tensor, positions: Tensor) -> Tensor:
     table = gpt_j.create_sinusoidal_positions(LENGTH * 2, HEAD_DIM)[positions]
-    sin, cos = table[None].chunk(2, dim=-1)
-    turned: Tensor = gpt_j.apply_rotary_pos_emb(
-        x.transpose(1, 2), sin, cos
-    )  # (batch, seq, head, d)
+    sin, cos = table[None].chunk(2, dim=-1)  # it takes (batch, seq, head, d)
+    turned: Tensor = gpt_j.apply_rotary_pos_emb(x.transpose(1, 2), sin, cos)
     return turned.transpose(1, 2)
 
 
-PEERS: dict[str, tuple[Callable[[Tensor, Tensor], Tensor], Any]] = {
-    "llama": (llama_turn, "split"),
-    "gpt_neox": (gpt_neox_turn, "split"),
-    "gpt_j": (gpt_j_turn, "interleaved"),
-}
-every_peer = pytest.mark.parametrize(("turn", "layout"), PEERS.values(), ids=PEERS)
-
-
-@every_peer
-def test_peers_turn_against_the_clock(turn: Callable[..., Tensor], layout: Any) -> None:
+@pytest.mark.parametrize(
+    ("turn", "layout", "formula"),
+    [
+        (llama_turn, "split", rope.gpt_neox),
+        (gpt_neox_turn, "split", rope.gpt_neox),
+        (gpt_j_turn, "interleaved", rope.gpt_j),
+    ],
+)
+def test_module_function_and_formula_turn_as_the_peer(
+    turn: Callable[[Tensor, Tensor], Tensor], layout: Any, formula: Callable[..., np.ndarray]
+) -> None:
+    """The other sense and the other layout are far off."""
     x, positions = random_heads(), torch.arange(LENGTH)
-    peers = turn(x, positions).numpy()
-    ours = pe.rotate(x.numpy(), -positions.numpy(), layout=layout)
-    assert np.abs(ours - peers).max() < FLOAT32_ANGLE
-    with_the_clock = pe.rotate(x.numpy(), positions.numpy(), layout=layout)
-    assert np.abs(with_the_clock - peers).max() > 1
-
-
-@every_peer
-def test_module_has_the_peers_sense_and_positions(turn: Callable[..., Tensor], layout: Any) -> None:
-    x, module = random_heads(), RotaryPositionalEncoding(HEAD_DIM, layout=layout)
-    assert (module(x) - turn(x, torch.arange(LENGTH))).abs().max() < FLOAT32_ANGLE
-    later = turn(x, torch.arange(LENGTH) + 17)
+    peers, rows, at = turn(x, positions), x.numpy(), positions.numpy()
+    module = RotaryPositionalEncoding(HEAD_DIM, layout=layout)
+    other = RotaryPositionalEncoding(
+        HEAD_DIM, layout="split" if layout == "interleaved" else "interleaved"
+    )
+    for ours, right in (
+        (module(x), True),
+        (pe.rotate(rows, -at, layout=layout), True),
+        (formula(rows, at), True),
+        (pe.rotate(rows, at, layout=layout), False),
+        (other(x), False),
+    ):
+        error = np.abs(np.asarray(ours) - peers.numpy()).max()
+        assert error < FLOAT32_ANGLE if right else error > 1
+    later = turn(x, positions + 17)
     assert (module(x, offset=17) - later).abs().max() < FLOAT32_ANGLE
 
 
-@every_peer
-def test_the_layouts_are_not_the_same(turn: Callable[..., Tensor], layout: Any) -> None:
-    other: Any = "split" if layout == "interleaved" else "interleaved"
-    x = random_heads()
-    wrong = RotaryPositionalEncoding(HEAD_DIM, layout=other)(x)
-    assert (wrong - turn(x, torch.arange(LENGTH))).abs().max() > 1
-
-
-def attention_of(layer: Any, x: Tensor, turn: Callable[[Tensor], Tensor], order: Tensor) -> Tensor:
-    """The layer's output, its heads' queries and keys rearranged by ``order`` and then turned."""
-
-    def heads(project: Any, *, rearranged: bool) -> Tensor:
-        weights = project.weight.unflatten(0, (HEADS, HEAD_DIM))
-        folded = weights[:, order] if rearranged else weights
-        return torch.einsum("bsi,hdi->bhsd", x, folded)
-
-    q, k = (turn(heads(project, rearranged=True)) for project in (layer.q_proj, layer.k_proj))
-    weights = (q @ k.transpose(-1, -2) / HEAD_DIM**0.5).softmax(-1)
-    mixed = weights @ heads(layer.v_proj, rearranged=False)
-    output: Tensor = layer.o_proj(mixed.transpose(1, 2).flatten(-2))
-    return output
-
-
-@torch.no_grad()
-def test_a_layer_of_llama_runs_interleaved_with_its_weights_folded() -> None:
-    torch.manual_seed(0)
-    layer = llama.LlamaAttention(config(), layer_idx=0).eval()
-    for project in (layer.q_proj, layer.k_proj):
-        project.weight.mul_(4)  # scores that matter
-    x = torch.randn(2, LENGTH, HEADS * HEAD_DIM)
-    tables = llama.LlamaRotaryEmbedding(config())(x, torch.arange(LENGTH)[None])
-    expected = layer(x, position_embeddings=tables, attention_mask=None)[0]
-
-    as_it_is = torch.arange(HEAD_DIM)
-    to_interleaved = as_it_is.view(2, -1).T.flatten()  # i and i + d/2 become neighbours
-    split = RotaryPositionalEncoding(HEAD_DIM, layout="split")
-    interleaved = RotaryPositionalEncoding(HEAD_DIM, layout="interleaved")
-    size = expected.abs().max()
-    assert (attention_of(layer, x, split, as_it_is) - expected).abs().max() < 1e-4 * size
-    assert (
-        attention_of(layer, x, interleaved, to_interleaved) - expected
-    ).abs().max() < 1e-4 * size
-    assert (attention_of(layer, x, interleaved, as_it_is) - expected).abs().max() > 1e-2 * size
-
+# Frequencies for longer texts
 
 SCALINGS: dict[str, dict[str, Any]] = {
     "default": {},
@@ -137,9 +95,7 @@ SCALINGS: dict[str, dict[str, Any]] = {
     "dynamic": {"factor": 4.0},
     "yarn": {"factor": 8.0, "original_max_position_embeddings": 512},
     "llama3": {
-        "factor": 8.0,
-        "low_freq_factor": 1.0,
-        "high_freq_factor": 4.0,
+        **{"factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0},
         "original_max_position_embeddings": 512,
     },
 }
@@ -157,7 +113,6 @@ def test_tables_of_scaled_frequencies_are_the_peers(kind: str) -> None:
     angle_error = 300 * 2.0**-24 * 2  # theirs: an angle in float32
     assert (cos - their_cos[0]).abs().max() < angle_error
     assert (sin[:, HEAD_DIM // 2 :] - their_sin[0, :, HEAD_DIM // 2 :]).abs().max() < angle_error
-    assert torch.equal(sin[:, : HEAD_DIM // 2], -sin[:, HEAD_DIM // 2 :])
     x = random_heads()
     theirs = llama.apply_rotary_pos_emb(x, x, their_cos[:, :LENGTH], their_sin[:, :LENGTH])[0]
     ours = rotary(x, tables=(cos[:LENGTH], sin[:LENGTH]))
@@ -166,25 +121,100 @@ def test_tables_of_scaled_frequencies_are_the_peers(kind: str) -> None:
         assert not np.allclose(peer.inv_freq, pe.frequencies(HEAD_DIM, base=500_000), rtol=0.01)
 
 
-def test_partial_rotary_is_the_peers() -> None:
-    """GPT-NeoX turns a quarter of the entries."""
-    parameters = {"rope_type": "default", "rope_theta": 1e4, "partial_rotary_factor": 0.25}
-    settings = GPTNeoXConfig(hidden_size=HEADS * HEAD_DIM, num_attention_heads=HEADS)
-    settings.rope_parameters = parameters
-    x, positions = random_heads(), torch.arange(LENGTH)
-    cos, sin = gpt_neox.GPTNeoXRotaryEmbedding(settings)(x, positions[None])
-    assert cos.shape[-1] == HEAD_DIM // 4
-    theirs = gpt_neox.apply_rotary_pos_emb(x, x, cos, sin)[0]
-    for layout in ("split", "interleaved"):
-        rotary = RotaryPositionalEncoding(HEAD_DIM, rotary_dim=HEAD_DIM // 4, layout=layout)
-        assert torch.equal(rotary(x)[..., HEAD_DIM // 4 :], x[..., HEAD_DIM // 4 :])
-        close = (rotary(x) - theirs).abs().max() < FLOAT32_ANGLE
-        assert close == (layout == "split")
+def peers_frequencies(
+    kind: str, d: int, base: float, length: int, scale: float, **options: Any
+) -> tuple[np.ndarray, float]:
+    """What transformers makes of a `rope_parameters` entry: frequencies, factor on cos and sin."""
+    parameters = {"rope_type": kind, "rope_theta": base, "factor": scale}
+    if kind == "yarn":
+        parameters["original_max_position_embeddings"] = length
+    settings = config(head_dim=d, max_position_embeddings=length, rope_parameters=parameters)
+    frequencies, factor = ROPE_INIT_FUNCTIONS[kind](settings, torch.device("cpu"), **options)
+    return frequencies.double().numpy(), factor
+
+
+@pytest.mark.parametrize(
+    ("d", "base", "length"), [(128, 1e4, 4096), (128, 5e5, 8192), (64, 1e4, 2048)]
+)
+@pytest.mark.parametrize("scale", [2.0, 32.0])
+def test_the_book_s_scaled_frequencies_are_the_peers(
+    d: int, base: float, length: int, scale: float
+) -> None:
+    interpolated, _ = peers_frequencies("linear", d, base, length, scale)
+    assert np.allclose(rope.interpolated(scale, d, base, length), interpolated, rtol=1e-5)
+    # With a factor of 1, "dynamic" takes its scale from the length of the text.
+    reached = int(scale * length)
+    dynamic, _ = peers_frequencies("dynamic", d, base, length, 1.0, seq_len=reached)
+    assert np.allclose(rope.ntk_aware(scale, d, base, length), dynamic, rtol=1e-5)
+    yarn, factor = peers_frequencies("yarn", d, base, length, scale)
+    assert np.allclose(rope.yarn(scale, d, base, length), yarn, rtol=1e-5)
+    assert factor == pytest.approx(0.1 * np.log(scale) + 1)
+
+
+# The cheat sheet's table of model families
+
+SHEET = (Path(__file__).resolve().parent.parent / "book" / "cheat_sheet.md").read_text()
+FAMILIES = [
+    (module, layout, share)
+    for names, layout, share in re.findall(
+        r"^\| ((?:`\w+` ?)+) \| .+? \| `(\w+)` \| (.+?) \|$",
+        prose.section(SHEET, "RoPE by model family"),
+        re.M,
+    )
+    for module in names[1:-1].split("` `")
+]
+assert len(FAMILIES) > 15, "the table has another form"
+
+
+def turned_at_one(family: str) -> tuple[Tensor, int]:
+    """What a family's code makes of each unit vector that turns, and the width of its head."""
+    module = importlib.import_module(f"transformers.models.{family}.modeling_{family}")
+    if hasattr(module, "create_sinusoidal_positions"):  # GPT-J's kind
+        (name,) = {n for n in dir(module) if re.fullmatch(r"(GPTJ|CodeGen)Config", n)}
+        config = getattr(module, name)()
+        r = config.rotary_dim
+        sin, cos = module.create_sinusoidal_positions(2, r)[1:2][None].chunk(2, dim=-1)
+        units = torch.eye(r)[:, None, None]
+        return module.apply_rotary_pos_emb(units, sin, cos)[:, 0, 0], config.n_embd // config.n_head
+    (name,) = {n for n in dir(module) if re.fullmatch(r"(?!.*Vision)\w+RotaryEmbedding", n)}
+    config = getattr(module, name.replace("RotaryEmbedding", "Config"))()
+    width = getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads
+    tables: Any = getattr(module, name)(config)(torch.zeros(1, 1, width), torch.tensor([[1]]))
+    if torch.is_tensor(tables):  # one complex number for each pair
+        units = torch.eye(2 * tables.shape[-1])[None, None]
+        return module.apply_rotary_emb(units, units, tables)[0][0, 0], width
+    cos, sin = tables
+    apply = module.apply_rotary_pos_emb
+    if getattr(config, "rope_interleave", False):
+        apply = module.apply_rotary_pos_emb_interleave
+    r = 2 * cos.shape[-1] if family == "gpt_oss" else cos.shape[-1]  # there, one entry a pair
+    units = torch.eye(r)[:, None, None]
+    turned: Tensor = apply(units, units, cos, sin)[0][:, 0, 0]
+    return turned, width
+
+
+@pytest.mark.parametrize(("family", "layout", "share"), FAMILIES)
+def test_family_turns_as_the_sheet_says_and_as_our_module(
+    family: str, layout: Any, share: str
+) -> None:
+    """By its first pair, which turns by 1 whatever the base."""
+    turned, width = turned_at_one(family)
+    r = len(turned)
+    assert r / width == {"all": 1, "1/2": 1 / 2, "1/4": 1 / 4}[share]
+    ours = RotaryPositionalEncoding(width, rotary_dim=r, layout=layout)
+    rows = ours(torch.eye(width)[:, None], offset=1)[:, 0]
+    assert torch.equal(rows[r:], torch.eye(width)[r:])
+    for entry in (0, {"split": r // 2, "interleaved": 1}[layout]):
+        length = turned[entry].norm()  # YaRN's factor, in gpt-oss
+        mine, theirs = rows[entry].nonzero().ravel(), (turned[entry].abs() > 1e-9).nonzero().ravel()
+        assert torch.equal(mine, theirs)
+        torch.testing.assert_close(rows[entry, mine], turned[entry, theirs] / length)
+
+
+# A model of the transformers library that holds our modules
 
 
 class Reader(PreTrainedModel):  # type: ignore[misc]
-    """A model of the transformers library that holds our modules."""
-
     config_class = LlamaConfig
 
     def __init__(self, config: LlamaConfig) -> None:
@@ -210,4 +240,3 @@ def test_a_model_comes_out_of_from_pretrained_right(tmp_path: Path, dtype: torch
         assert set(saved.keys()) == {"embed.weight"}
     loaded = Reader.from_pretrained(tmp_path, dtype=dtype)
     assert torch.equal(loaded(ids), expected)
-    assert (expected - RotaryPositionalEncoding(8)(model.embed(ids))).abs().max() > 0.5
