@@ -9,7 +9,7 @@ The package brings the model SmolLM2-135M-Instruct (Apache License 2.0), rounded
 one file of 98 MB. Its attention is rotary. This runs it on the text of its licence, once as it is
 and once with the tokens in random order, and keeps what chapter 8 reads: the score of each head,
 averaged over all pairs of tokens at one distance, and the mean query and mean key. The first token
-is left out, as many heads single it out.
+is left out of both.
 """
 
 import hashlib
