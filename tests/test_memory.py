@@ -58,7 +58,7 @@ class Peak(TorchDispatchMode):
     """The most bytes that tensors held at once, as a device's allocator would count them."""
 
     def __init__(self) -> None:
-        super().__init__()
+        super().__init__()  # type: ignore[no-untyped-call]
         self.views: Counter[int] = Counter()
         self.now = self.most = 0
 
@@ -86,6 +86,6 @@ def test_what_is_temporary_on_a_device_is_no_more_than_the_result(dtype: torch.d
         lambda: TORCH.pe.sinusoidal_table(2**17, 1024, device="meta", dtype=dtype),
         lambda: TORCH.pe.sinusoidal_encoding(positions, 1024, dtype=dtype),
     ):
-        with Peak() as peak:
+        with Peak() as peak:  # type: ignore[no-untyped-call]
             result = make()
         assert result.nbytes < peak.most <= 2 * result.nbytes + 2**22
