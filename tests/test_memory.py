@@ -3,6 +3,7 @@
 import tracemalloc
 import weakref
 from collections import Counter
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -82,10 +83,11 @@ class Peak(TorchDispatchMode):
 def test_what_is_temporary_on_a_device_is_no_more_than_the_result(dtype: torch.dtype) -> None:
     """Long tables and many positions are made in parts. Meta tensors take the path of a GPU."""
     positions = torch.empty(2**17, dtype=torch.int64, device="meta")
-    for make in (
+    makers: list[Callable[[], torch.Tensor]] = [
         lambda: TORCH.pe.sinusoidal_table(2**17, 1024, device="meta", dtype=dtype),
         lambda: TORCH.pe.sinusoidal_encoding(positions, 1024, dtype=dtype),
-    ):
-        with Peak() as peak:  # type: ignore[no-untyped-call]
+    ]
+    for make in makers:
+        with Peak() as peak:
             result = make()
         assert result.nbytes < peak.most <= 2 * result.nbytes + 2**22
