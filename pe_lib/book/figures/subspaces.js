@@ -54,7 +54,7 @@ peLive.define("subspaces", () => {
     ];
   }
 
-  const frames = { true: [424, 40, 198, 196], false: [44, 240, 306, 120] };
+  const frames = { true: [424, 40, 198, 196], false: [44, 240, 298, 120] };
   const axesOf = (wide) => {
     const [left, top, width, height] = frames[wide];
     const x = { range: [0, 90], ticks: [0, 30, 60, 90].map((v) => [v, `${v}°`]), label: "angle between U and V" };
@@ -119,7 +119,7 @@ peLive.define("subspaces", () => {
     numbers,
     draw: (state, wide) => ({
       width: wide ? 640 : 360,
-      height: wide ? 284 : 406,
+      height: wide ? 288 : 406,
       parts: [...lines(state, wide), ...side(state, wide)],
     }),
     says(state) {
