@@ -1,12 +1,8 @@
 """The ways to open a page elsewhere: on Colab, on Binder, and the buttons that lead there."""
 
-import json
 import os
 import subprocess
 import sys
-import threading
-from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from shutil import copytree
 from types import SimpleNamespace
@@ -53,27 +49,6 @@ def test_every_notebook_has_the_cell_for_colab() -> None:
         assert (cell.metadata, cell.outputs) == (expected.metadata, [])
 
 
-@pytest.fixture
-def colab_server() -> Iterator[HTTPServer]:
-    """A server that lists what is open, as Colab's own does."""
-
-    class Sessions(BaseHTTPRequestHandler):
-        opened = ""
-
-        def do_GET(self) -> None:
-            self.send_response(200 if self.path == "/api/sessions" else 404)
-            self.end_headers()
-            self.wfile.write(json.dumps([{"path": f"fileId={self.opened}"}]).encode())
-
-        def log_message(self, format: str, *args: object) -> None:
-            pass
-
-    with HTTPServer(("127.0.0.1", 0), Sessions) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        yield server
-        server.shutdown()
-
-
 PRETEND_COLAB = """\
 import sys
 sys.modules["google.colab"] = sys
@@ -89,9 +64,10 @@ def run_cell(source: str, folder: Path, **environment: str) -> subprocess.Comple
 
 
 def run_on_colab(
-    cell: NotebookNode, folder: Path, server: HTTPServer
+    cell: NotebookNode, folder: Path, opened: str = ""
 ) -> subprocess.CompletedProcess[str]:
-    """Run the cell where GitHub's repository is one here, and pip copies what it is to install."""
+    """Run the cell where GitHub's repository is one here, Colab's server says what is open, and pip
+    copies what it is to install."""
     origin, commands, content = (folder / name for name in ("origin", "commands", "content"))
     if not origin.exists():
         for file, text in (("pe_lib/__init__.py", ""), ("book/data/file", "data")):
@@ -101,16 +77,19 @@ def run_on_colab(
             git(origin, *arguments)
         commands.mkdir()
         (content / "installed").mkdir(parents=True)
-        pip = '#!/bin/sh\ntest "$*" = "install -q ./book[book]" && cp -r book/pe_lib installed\n'
-        (commands / "pip").write_text(pip)
-        (commands / "pip").chmod(0o755)
+    for name, asked, done in (
+        ("pip", "install -q ./book[book]", "cp -r book/pe_lib installed"),
+        ("curl", "-s host:80/api/sessions", f'echo \'[{{"path": "fileId={opened}"}}]\''),
+    ):
+        (commands / name).write_text(f'#!/bin/sh\ntest "$*" = "{asked}" && {done}\n')
+        (commands / name).chmod(0o755)
     return run_cell(
         f"{PRETEND_COLAB}{cell.source}{READ}",
         content,
         PATH=f"{commands}{os.pathsep}{os.environ['PATH']}",
         PYTHONPATH=str(content / "installed"),
-        COLAB_JUPYTER_IP="127.0.0.1",
-        KMP_TARGET_PORT=str(server.server_port),
+        COLAB_JUPYTER_IP="host",
+        KMP_TARGET_PORT="80",
         GIT_CONFIG_COUNT="1",
         GIT_CONFIG_KEY_0=f"url.{origin.as_uri()}.insteadOf",
         GIT_CONFIG_VALUE_0=FORK,
@@ -126,20 +105,17 @@ def run_on_colab(
     ],
 )
 def test_a_page_opened_alone_on_colab_gets_the_library_and_the_data(
-    opened: str, named: str, tmp_path: Path, colab_server: HTTPServer
+    opened: str, named: str, tmp_path: Path
 ) -> None:
-    colab_server.RequestHandlerClass.opened = opened  # type: ignore[attr-defined]
     for _ in ("at first", "after a restart of the kernel"):
-        done = run_on_colab(colab_cell(named), tmp_path, colab_server)
+        done = run_on_colab(colab_cell(named), tmp_path, opened)
         assert done.returncode == 0, done.stdout + done.stderr
         where = tmp_path / "content" / "installed" / "pe_lib" / "__init__.py"
         assert done.stdout.splitlines()[-1].split() == [str(where), "data", "book"]
 
 
-def test_without_a_repository_the_cell_for_colab_stops(
-    tmp_path: Path, colab_server: HTTPServer
-) -> None:
-    done = run_on_colab(colab_cell(), tmp_path, colab_server)
+def test_without_a_repository_the_cell_for_colab_stops(tmp_path: Path) -> None:
+    done = run_on_colab(colab_cell(), tmp_path)
     assert "fatal" in done.stdout
     assert "FileNotFoundError" in done.stderr
 

@@ -78,14 +78,6 @@ def test_forward_never_waits_for_the_device(dtype: torch.dtype) -> None:
             torch.cuda.set_sync_debug_mode("default")
 
 
-def test_module_follows_its_device() -> None:
-    module = SinusoidalPositionalEncoding(16, 8)
-    x = torch.randn(1, 20, 16)
-    host = module(x)
-    assert torch.equal(module.cuda()(x.cuda()).cpu(), host)
-    assert torch.equal(module(x), host)
-
-
 def test_a_captured_graph_reads_what_stays() -> None:
     """Longer sequences and other frequencies, in eager mode, leave its memory as it was."""
     module, rotary = SinusoidalPositionalEncoding(64, 128).cuda(), RotaryPositionalEncoding(64)
