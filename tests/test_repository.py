@@ -2,6 +2,7 @@
 
 import importlib.util
 import re
+import subprocess
 from pathlib import Path
 from types import ModuleType
 
@@ -9,6 +10,7 @@ import pytest
 import yaml
 
 ROOT = Path(__file__).resolve().parent.parent
+MACHINE_PATH = re.compile(r"(?<![\w.])(/(tmp|home|root|Users|work|mnt)/\w|[A-Z]:\\\\\w)")
 
 
 def load(path: str) -> ModuleType:
@@ -41,6 +43,15 @@ def test_every_page_of_the_contents_exists_and_no_notebook_is_left_out() -> None
     assert on_disk <= listed
     for page in listed:
         assert any((ROOT / f"{page}{suffix}").exists() for suffix in (".ipynb", ".md")), page
+
+
+def test_no_file_holds_a_path_of_one_machine() -> None:
+    command = ["git", "ls-files", "--cached", "--others", "--exclude-standard"]
+    names = subprocess.check_output(command, cwd=ROOT, text=True).splitlines()
+    texts = {name: (ROOT / name).read_bytes() for name in names if (ROOT / name).is_file()}
+    assert len(texts) > 100
+    found = [name for name, text in texts.items() if MACHINE_PATH.search(text.decode("latin-1"))]
+    assert found == []
 
 
 def test_cover_is_drawn_by_the_library() -> None:
