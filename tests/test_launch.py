@@ -49,11 +49,7 @@ def test_every_notebook_has_the_cell_for_colab() -> None:
         assert (cell.metadata, cell.outputs) == (expected.metadata, [])
 
 
-PRETEND_COLAB = """\
-import sys
-sys.modules["google.colab"] = sys
-sys.output, sys.enable_custom_widget_manager = sys, lambda: None
-"""
+PRETEND_COLAB = 'import sys; sys.modules["google.colab"] = sys\n'
 READ = "\nimport pe_lib; print(pe_lib.__file__, open('data/file').read(), Path.cwd().name)"
 
 

@@ -45,8 +45,7 @@ if "google.colab" in sys.modules and not Path("ROOT/pe_lib").is_dir():
     clone = f"git clone -q --depth 1 '{repository}' book"
     print(getoutput(f"test -d book || {clone}"))
     print(getoutput("pip install -q './book[book]'"))
-    os.chdir("book/FOLDER")
-    sys.modules["google.colab"].output.enable_custom_widget_manager()"""
+    os.chdir("book/FOLDER")"""
 # Folded in JupyterLab and on Colab, left out of the site.
 COLAB_METADATA = {
     "cellView": "form",
