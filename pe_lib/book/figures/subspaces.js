@@ -21,8 +21,9 @@ peLive.define("subspaces", () => {
     const [c, s] = [Math.cos(angle), Math.sin(angle)];
     const reach = wide ? 178 : 165;
     const below = Math.min(reach, 58 / Math.max(s, 0.01)); // the picture ends there
-    const v = [cx - below * c, cy + below * s, cx + reach * c, cy - reach * s];
     const far = wide ? reach : reach * 0.9;
+    const above = Math.min(far, (cy - 26) / Math.max(s, 0.01)); // and here its name stands
+    const v = [cx - below * c, cy + below * s, cx + above * c, cy - above * s];
     const labels = [
       text(cx + reach - 4, cy + 16, "U: words", "end is-x"),
       text(cx + far * c, Math.max(12, cy - far * s - 14), "V: positions", state.angle > 45 ? "mid is-moved" : "end is-moved"),
@@ -41,20 +42,22 @@ peLive.define("subspaces", () => {
     const at = (x, y) => [cx + scale * x, cy - scale * y];
     const [zx, zy] = at(...z);
     const [wx] = at(-part, 0);
-    const name = (x, y, said, look) => text(x, y, said, look);
+    const half = (cx - wx) / 2;
+    const deep = half * Math.tan(angle); // V, below the middle of the word's part
+    const under = (deep * (half - 13)) / half < 23 ? deep + 18 : 16;
     return [
       circle(cx, cy, scale, "axis"),
       ...base,
       arrow(cx, cy, wx, cy, "is-x"),
       arrow(wx, cy, zx, zy, "is-moved"),
       arrow(cx, cy, zx, zy, "is-plain"),
-      name(zx, zy - 14, "z", "mid strong"),
-      name((cx + wx) / 2, cy + 16, fixed(part), "mid is-x"),
-      name((wx + zx) / 2 - 10, (cy + zy) / 2 - 6, fixed(part), "end is-moved"),
+      text(zx, zy - 14, "z", "mid strong"),
+      text((cx + wx) / 2, cy + under, fixed(part), "mid is-x"),
+      text((wx + zx) / 2 - 10, Math.min(cy - 14, (cy + zy) / 2 - 6), fixed(part), "end is-moved"),
     ];
   }
 
-  const frames = { true: [424, 40, 198, 196], false: [44, 240, 298, 120] };
+  const frames = { true: [424, 40, 198, 196], false: [44, 240, 290, 120] };
   const axesOf = (wide) => {
     const [left, top, width, height] = frames[wide];
     const x = { range: [0, 90], ticks: [0, 30, 60, 90].map((v) => [v, `${v}°`]), label: "angle between U and V" };
