@@ -10,6 +10,10 @@ import sys
 from collections.abc import Iterable, Iterator
 from contextlib import closing
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:  # the rest runs where nothing is installed yet
+    from jupyter_cache.base import JupyterCacheAbstract
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.append(str(ROOT / "book" / "_ext"))
@@ -55,8 +59,8 @@ def build() -> None:
         sys.exit("The book was not built: the first error or warning above says why.")
 
 
-def execute(notebooks: Iterable[Path]) -> None:
-    """Run the notebooks that are not in the cache yet, one on each processor at a time."""
+def execute(notebooks: Iterable[Path]) -> "JupyterCacheAbstract":
+    """The cache, with every notebook that was not in it run, one on each processor at a time."""
     from jupyter_cache import get_cache
     from jupyter_cache.executors import load_executor
 
@@ -71,6 +75,7 @@ def execute(notebooks: Iterable[Path]) -> None:
     if failed := done.excepted + done.errored:
         listed = ", ".join(os.path.relpath(name, ROOT) for name in failed)
         sys.exit(f"Not executed: {listed}. The error above says which cell failed, and why.")
+    return cache
 
 
 def drop_stale_cache() -> None:
