@@ -170,7 +170,7 @@ def test_descriptions_differ() -> None:
 
 
 def test_html_is_valid(tmp_path: Path) -> None:
-    """html-validate's recommended rules, a superset of its standard ones, find nothing.
+    """html-validate's rules of the standard and of accessibility find nothing.
 
     It comes by npm, where there is npm. One rule is off: Sphinx's search wants role="main" on the
     main element. Another is as the standard has it: an anchor may hold the dots of a Python name.
