@@ -17,7 +17,7 @@ from playwright.sync_api import Error, Page, sync_playwright
 
 sys.path.append(str(Path(__file__).resolve().parent.parent / "tests" / "site"))
 
-from site_under_test import start_browser
+from site_under_test import PICTURES, nudge, start_browser
 
 PATIENCE = 240  # seconds for one step on a busy machine
 TOKEN = "rehearsal"
@@ -84,8 +84,6 @@ SCROLL_TO_FIGURE = """async (which) => {
   await notebook.scrollToItem(place);
   return cells[which].node.querySelector(".live[data-live]") ? place : 0;
 }"""
-PICTURES = """(figure) => [...figure.querySelectorAll(".live__picture > svg")]
-  .filter((one) => one.checkVisibility()).map((one) => one.outerHTML)"""
 
 
 @dataclass
@@ -194,8 +192,7 @@ def move_figures(page: Page, seen: Seen) -> None:
         for control in [*ranges, *figure.locator('[aria-pressed="false"][data-set]').all()]:
             before = figure.evaluate(PICTURES)
             if control in ranges:
-                last = control.input_value() == control.get_attribute("max")
-                control.press("ArrowLeft" if last else "ArrowRight")
+                nudge(control)
             else:
                 control.press("Enter")
             end = time.monotonic() + PATIENCE

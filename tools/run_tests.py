@@ -28,7 +28,7 @@ CHECKS: dict[str, tuple[list[str], list[str]]] = {
         ["pe_lib", "tests"],
     ),
     "notebooks": (["python", "tools/notebooks.py", "--check"], []),
-    "site": ([*TWO_AT_ONCE, "--dist", "loadgroup"], ["tests/site"]),
+    "site": (TWO_AT_ONCE, ["tests/site"]),
 }
 OF_PAGES = [
     f"tests/test_{name}.py"
