@@ -235,7 +235,7 @@ def nothing_is_cut_off_at_any_width(seen: Visit) -> None:
 
 def live_figures_move(seen: Visit) -> None:
     """Every live figure of the sources is there and alive, and its first control moves it."""
-    name = seen.page.url.partition("#")[0].partition("?")[0].partition("/book/")[2]
+    name = seen.page.url.partition("#")[0].partition("?")[0].rpartition("/book/")[2]
     figures = seen.page.locator(".live").all()
     assert seen.page.locator(".live[data-live]").count() == len(figures) == figures_of(name)
     assert seen.page.locator("script[type*='widget']").count() == 0
