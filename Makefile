@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: help book test rehearsal lab notebooks status constraints stills vendor bench bench-gpu bench-site clean venv test-venv
+.PHONY: help book test rehearsal lab notebooks status constraints stills vendor bench bench-gpu clean venv test-venv
 
 help: ## list the commands
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 14
@@ -13,7 +13,7 @@ book: venv ## execute the notebooks and build the site in _build/html
 test: test-venv book ## check everything: style, types, library, notebooks, site
 	@$(BIN)/python tools/run_tests.py
 
-rehearsal: test-venv ## install and run the book as Binder does, and look at every page in JupyterLab
+rehearsal: test-venv ## install and run the book as Binder does, and look at four pages in JupyterLab
 	@$(BIN)/python tools/rehearsal.py
 
 lab: venv ## open the book in JupyterLab
@@ -26,16 +26,19 @@ status: venv ## run every notebook and record its time and memory for the status
 	@$(BIN)/python tools/record_status.py
 
 constraints: ## resolve requirements.txt anew and write constraints.txt
-	@$(PYTHON) tools/constraints.py
+	@$(PYTHON) -m venv --clear _build/resolved
+	@_build/resolved/bin/pip install -q -r requirements.txt -e ".[test]"
+	@# Each release of PyTorch pins the packages of NVIDIA that its CUDA wheel brings along.
+	@{ echo "# Every package that the book, its tests and Binder install, at the version they were tested"; \
+	   echo "# with. Written by \`make constraints\`; do not edit."; \
+	   _build/resolved/bin/pip freeze --all --exclude pip | sed -E 's/\+.*//' | sort -f \
+	   | grep -vE '^(nvidia-|cuda-|triton|pe[_-]lib|-e |#)'; } > constraints.txt
 
 stills: test-venv ## draw the stills of the live figures anew, in a browser
 	@$(BIN)/python tools/stills.py
 
 vendor: venv ## fetch the scripts and fonts that the site serves, from npm
 	@$(BIN)/python tools/vendor.py
-
-bench-site: test-venv book ## measure how pages open on a slow phone
-	@$(BIN)/python tools/bench_site.py
 
 bench: ## measure speed and accuracy beside the peers, in an environment of its own
 	@test -x .venv-bench/bin/python || $(PYTHON) -m venv .venv-bench

@@ -1,6 +1,7 @@
 """Execute the notebooks and build the site in _build/html. Does nothing when nothing changed."""
 
 import hashlib
+import logging
 import os
 import shutil
 import sqlite3
@@ -9,6 +10,10 @@ import sys
 from collections.abc import Iterable, Iterator
 from contextlib import closing
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:  # the rest runs where nothing is installed yet
+    from jupyter_cache.base import JupyterCacheAbstract
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.append(str(ROOT / "book" / "_ext"))
@@ -18,6 +23,7 @@ BUILD = ROOT / "_build"
 SITE = BUILD / "html"
 INDEX = SITE / "index.html"
 CACHE = BUILD / ".jupyter_cache"
+MOST_SECONDS = 120  # of a cell
 
 # What the execution of a notebook depends on beside the notebook itself, and what the site does.
 EXECUTION_INPUTS = (
@@ -31,17 +37,12 @@ SITE_INPUTS = (*EXECUTION_INPUTS, "book", "_config.yml", "_toc.yml", "tools/buil
 
 
 def main() -> None:
-    site_state = f"{fingerprint(SITE_INPUTS)} {addresses()}"
-    execution_state = fingerprint(EXECUTION_INPUTS)
-    site_stamp, execution_stamp = BUILD / "site-inputs", BUILD / "execution-inputs"
+    site_state, site_stamp = f"{fingerprint(SITE_INPUTS)} {addresses()}", BUILD / "site-inputs"
     if INDEX.exists() and read(site_stamp) == f"{site_state} {files_in_site()}":
         print("Nothing changed since the last build.")
     else:
         site_stamp.unlink(missing_ok=True)
-        if CACHE.exists() and not (read(execution_stamp) == execution_state and cache_is_sound()):
-            shutil.rmtree(CACHE)
-        BUILD.mkdir(exist_ok=True)
-        execution_stamp.write_text(execution_state)
+        drop_stale_cache()
         build()
         site_stamp.write_text(f"{site_state} {files_in_site()}")
     print(f"The book is at {INDEX}")
@@ -49,16 +50,41 @@ def main() -> None:
 
 def build() -> None:
     """Run Jupyter Book with every warning an error."""
+    execute(sorted((ROOT / "book").rglob("[!.]*.ipynb")))
     if SITE.exists():
         shutil.rmtree(SITE)
     command = [str(Path(sys.executable).parent / "jupyter-book"), "build", ".", "--all", "-W", "-n"]
-    # The pages' matrices are small: several threads would mostly wait for one another.
-    environment = {"OPENBLAS_NUM_THREADS": "1"} | os.environ
-    code = subprocess.run(
-        [*command, "--keep-going"], cwd=ROOT, env=environment, check=False
-    ).returncode
+    code = subprocess.run([*command, "--keep-going"], cwd=ROOT, check=False).returncode
     if code or not INDEX.exists():
         sys.exit("The book was not built: the first error or warning above says why.")
+
+
+def execute(notebooks: Iterable[Path]) -> "JupyterCacheAbstract":
+    """The cache, with every notebook that was not in it run, one on each processor at a time."""
+    from jupyter_cache import get_cache
+    from jupyter_cache.executors import load_executor
+
+    # The pages' matrices are small: several threads would mostly wait for one another.
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    cache = get_cache(str(CACHE))
+    names = [cache.add_nb_to_project(str(path)).uri for path in notebooks]
+    logger = logging.getLogger(__name__)
+    logger.setLevel(logging.INFO)  # it tells which notebook is run, and of a failure which cell
+    executor = load_executor("local-parallel", cache, logger)
+    done = executor.run_and_cache(filter_uris=names, timeout=MOST_SECONDS)
+    if failed := done.excepted + done.errored:
+        listed = ", ".join(os.path.relpath(name, ROOT) for name in failed)
+        sys.exit(f"Not executed: {listed}. The error above says which cell failed, and why.")
+    return cache
+
+
+def drop_stale_cache() -> None:
+    """Keep executed notebooks only as long as what they depend on stays as it is."""
+    state, stamp = fingerprint(EXECUTION_INPUTS), BUILD / "execution-inputs"
+    if CACHE.exists() and not (read(stamp) == state and cache_is_sound()):
+        shutil.rmtree(CACHE)
+    BUILD.mkdir(exist_ok=True)
+    stamp.write_text(state)
 
 
 def cache_is_sound() -> bool:

@@ -1,4 +1,4 @@
-"""Draw the picture of the landing page and the README: book/images/cover.svg."""
+"""Draw the picture of the landing page and the README, and the one that a shared link shows."""
 
 import io
 from pathlib import Path
@@ -13,14 +13,18 @@ from matplotlib.patches import Arc, Rectangle
 from pe_lib import numpy as pe
 from pe_lib.book import plots
 
-COVER = Path(__file__).resolve().parent.parent / "book" / "images" / "cover.svg"
+BOOK = Path(__file__).resolve().parent.parent / "book"
+COVER, CARD = BOOK / "images" / "cover.svg", BOOK / "_assets" / "social.png"
 D_MODEL, SEQ_LEN, POSITION, OFFSET = 128, 64, 23, 6
 PAIRS_SHOWN = (0, 6, 12, 18, 24, 30)
 
 
 def main() -> None:
-    COVER.parent.mkdir(exist_ok=True)
     COVER.write_text(draw_svg())
+    card = draw()
+    card.set_size_inches(12, 6.3)
+    card.suptitle("Positional Encoding", x=0.03, ha="left", fontsize=30, fontweight="bold")
+    card.savefig(CARD, dpi=100, metadata={"Software": None})
 
 
 def draw_svg() -> str:

@@ -11,14 +11,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from types import TracebackType
 from typing import Any
 
-from playwright.sync_api import Browser, Error, Page, sync_playwright
+from playwright.sync_api import Error, Page, sync_playwright
 
 sys.path.append(str(Path(__file__).resolve().parent.parent / "tests" / "site"))
 
-from site_under_test import start_browser
+from site_under_test import PICTURES, nudge, start_browser
 
 PATIENCE = 240  # seconds for one step on a busy machine
 TOKEN = "rehearsal"
@@ -85,8 +84,6 @@ SCROLL_TO_FIGURE = """async (which) => {
   await notebook.scrollToItem(place);
   return cells[which].node.querySelector(".live[data-live]") ? place : 0;
 }"""
-PICTURES = """(figure) => [...figure.querySelectorAll(".live__picture > svg")]
-  .filter((one) => one.checkVisibility()).map((one) => one.outerHTML)"""
 
 
 @dataclass
@@ -101,151 +98,117 @@ class Seen:
     complaints: list[str] = field(default_factory=list)
 
 
-class Lab:
-    """JupyterLab of an environment, serving a folder, and a browser; both end with the block."""
-
-    def __init__(self, commands: Path, folder: Path) -> None:
-        self.commands, self.folder = commands, folder
-
-    def __enter__(self) -> "Lab":
-        self._home = TemporaryDirectory(prefix="lab-")
-        self._runtime = Path(self._home.name) / "runtime"
-        self._log = (Path(self._home.name) / "log").open("w+")
-        kept = {
-            name: value
-            for name, value in os.environ.items()
-            if not name.startswith(("JUPYTER", "PYTHON", "VIRTUAL_ENV"))
-        }
-        own = {
-            "HOME": self._home.name,
-            "JUPYTER_RUNTIME_DIR": str(self._runtime),
-            "PATH": f"{self.commands}{os.pathsep}{os.environ['PATH']}",
-        }
-        self._server = subprocess.Popen(
-            [
-                *(str(self.commands / "jupyter"), "lab", "--no-browser", "--allow-root"),
-                *("--ip=127.0.0.1", "--port=0", f"--IdentityProvider.token={TOKEN}"),
-                "--LabApp.expose_app_in_browser=True",
-            ],
-            cwd=self.folder,
-            env=kept | own,
-            stdout=self._log,
-            stderr=subprocess.STDOUT,
+@contextmanager
+def serve_lab(commands: Path, folder: Path) -> Iterator[str]:
+    """JupyterLab of an environment, serving a folder at the address given back."""
+    kept = {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith(("JUPYTER", "PYTHON", "VIRTUAL_ENV"))
+    }
+    with TemporaryDirectory(prefix="lab-") as home, (Path(home) / "log").open("w+") as log:
+        runtime = Path(home) / "runtime"
+        own = {"HOME": home, "JUPYTER_RUNTIME_DIR": str(runtime)}
+        own |= {"PATH": f"{commands}{os.pathsep}{os.environ['PATH']}"}
+        command = [str(commands / "jupyter"), "lab", "--no-browser", "--allow-root"]
+        command += ["--ip=127.0.0.1", "--port=0", f"--IdentityProvider.token={TOKEN}"]
+        command += ["--LabApp.expose_app_in_browser=True"]
+        server = subprocess.Popen(
+            command, cwd=folder, env=kept | own, stdout=log, stderr=subprocess.STDOUT
         )
-        self.url = self._wait_for_address()
-        self._playwright = sync_playwright().start()
-        self._browser: Browser = start_browser(self._playwright)
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self._browser.close()
-        self._playwright.stop()
-        self._server.terminate()
-        self._server.wait(PATIENCE)
-        self._log.close()
-        self._home.cleanup()
-
-    def _wait_for_address(self) -> str:
-        end = time.monotonic() + PATIENCE
-        while time.monotonic() < end and self._server.poll() is None:
-            for file in self._runtime.glob("jpserver-*.json"):
-                try:
-                    url = str(json.loads(file.read_text())["url"])
-                    urllib.request.urlopen(f"{url}api/status?token={TOKEN}").close()
-                except (ValueError, OSError):
-                    continue  # half written, or not answering yet
-                return url
-            time.sleep(0.2)
-        self._server.kill()
-        self._log.seek(0)
-        sys.exit(f"JupyterLab did not start:\n{self._log.read()}")
-
-    def visit(self, path: str, patience: int = PATIENCE) -> Seen:
-        """Open a notebook, look at it, run all its cells and move its live figures.
-
-        ``patience`` is how many seconds a cell may take to be drawn, and all of them three times
-        that to run.
-        """
-        started, seen = time.perf_counter(), Seen(path)
         try:
-            with self._page(f"lab/tree/{path}") as page:
-                page.wait_for_function(IS_READY)
-                drawn = page.evaluate(DRAWN, patience)
-                seen.boxes = drawn["boxes"]
-                seen.complaints += drawn["complaints"]
-                page.evaluate(RUN_ALL, min(PATIENCE, 3 * patience))
-                self._judge_outputs(page, seen)
-                self._move_figures(page, seen)
-                seen.megabytes = self._end_kernels()
+            yield wait_for_address(server, runtime, Path(home) / "log")
+        finally:
+            server.terminate()
+            server.wait(PATIENCE)
+
+
+def wait_for_address(server: subprocess.Popen[bytes], runtime: Path, log: Path) -> str:
+    """Where the server answers, as soon as it does."""
+    end = time.monotonic() + PATIENCE
+    while time.monotonic() < end and server.poll() is None:
+        for file in runtime.glob("jpserver-*.json"):
+            try:
+                url = str(json.loads(file.read_text())["url"])
+                ask(url, "api/status")
+            except (ValueError, OSError):
+                continue  # half written, or not answering yet
+            return url
+        time.sleep(0.2)
+    sys.exit(f"JupyterLab did not start:\n{log.read_text()}")
+
+
+def visit(url: str, path: str, patience: int = PATIENCE) -> Seen:
+    """Open a notebook, look at it, run all its cells and move its live figures.
+
+    ``patience`` is how many seconds a cell may take to be drawn, and all of them three times that
+    to run.
+    """
+    started, seen = time.perf_counter(), Seen(path)
+    with sync_playwright() as playwright, start_browser(playwright) as browser:
+        page = browser.new_page(viewport={"width": 1280, "height": 900})
+        page.set_default_timeout(1000 * PATIENCE)
+        try:
+            # In a workspace of its own, because two are open at a time.
+            page.goto(f"{url}lab/workspaces/{Path(path).stem}/tree/{path}?reset&token={TOKEN}")
+            page.wait_for_function(IS_READY)
+            drawn = page.evaluate(DRAWN, patience)
+            seen.boxes = drawn["boxes"]
+            seen.complaints += drawn["complaints"]
+            page.evaluate(RUN_ALL, min(PATIENCE, 3 * patience))
+            judge_outputs(page, seen)
+            move_figures(page, seen)
         except Error as error:
             seen.complaints.append(str(error))
-            self._end_kernels()
-        seen.seconds = time.perf_counter() - started
-        print(f"  seen {path}", flush=True)
-        return seen
+    for session in json.loads(ask(url, "api/sessions")):
+        if session["path"] == path:
+            seen.megabytes = peak_memory(session["kernel"]["id"])
+            ask(url, f"api/sessions/{session['id']}", "DELETE")
+    seen.seconds = time.perf_counter() - started
+    print(f"  seen {path}", flush=True)
+    return seen
 
-    @contextmanager
-    def _page(self, address: str) -> Iterator[Page]:
-        context = self._browser.new_context(viewport={"width": 1280, "height": 900})
-        context.set_default_timeout(1000 * PATIENCE)
-        try:
-            page = context.new_page()
-            page.goto(f"{self.url}{address}?reset&token={TOKEN}")
-            yield page
-        finally:
-            context.close()
 
-    def _judge_outputs(self, page: Page, seen: Seen) -> None:
-        """Every cell has run, in order, without an error or a word on stderr."""
-        cells: list[dict[str, Any]] = page.evaluate(OUTPUTS)
-        if [cell["count"] for cell in cells] != list(range(1, len(cells) + 1)):
-            seen.complaints.append(f"cells ran as {[cell['count'] for cell in cells]}")
-        for cell in cells:
-            for output in cell["outputs"]:
-                if output["output_type"] == "error" or output.get("name") == "stderr":
-                    told = output.get("evalue") or output.get("text")
-                    seen.complaints.append(f"[{cell['count']}] {told}")
+def judge_outputs(page: Page, seen: Seen) -> None:
+    """Every cell has run, in order, without an error or a word on stderr."""
+    cells: list[dict[str, Any]] = page.evaluate(OUTPUTS)
+    if [cell["count"] for cell in cells] != list(range(1, len(cells) + 1)):
+        seen.complaints.append(f"cells ran as {[cell['count'] for cell in cells]}")
+    for cell in cells:
+        for output in cell["outputs"]:
+            if output["output_type"] == "error" or output.get("name") == "stderr":
+                told = output.get("evalue") or output.get("text")
+                seen.complaints.append(f"[{cell['count']}] {told}")
 
-    def _move_figures(self, page: Page, seen: Seen) -> None:
-        """A step of every range, and a press of every choice, shows another picture."""
-        live = "application/vnd.jupyter.widget-view+json"
-        outputs = [output for cell in page.evaluate(OUTPUTS) for output in cell["outputs"]]
-        for which in range(sum(live in output.get("data", {}) for output in outputs)):
-            place = page.wait_for_function(SCROLL_TO_FIGURE, arg=which, polling=500).json_value()
-            figure = page.locator(f'[data-windowed-list-index="{place}"] .live')
-            ranges = figure.locator("input:enabled").all()
-            for control in [*ranges, *figure.locator('[aria-pressed="false"][data-set]').all()]:
-                before = figure.evaluate(PICTURES)
-                if control in ranges:
-                    last = control.input_value() == control.get_attribute("max")
-                    control.press("ArrowLeft" if last else "ArrowRight")
-                else:
-                    control.press("Enter")
-                end = time.monotonic() + PATIENCE
-                while (after := figure.evaluate(PICTURES)) == before and time.monotonic() < end:
-                    page.wait_for_timeout(100)
-                seen.controls += 1
-                if after == before or len(after) != 1:
-                    seen.complaints.append(f"control {seen.controls} shows {len(after)} pictures")
 
-    def _end_kernels(self) -> int:
-        """End every kernel, and give the most memory in MB that one of them has taken."""
-        most = 0
-        for kernel in json.loads(self._ask("api/kernels")):
-            most = max(most, peak_memory(kernel["id"]))
-            self._ask(f"api/kernels/{kernel['id']}", "DELETE")
-        return most
+def move_figures(page: Page, seen: Seen) -> None:
+    """A step of every range, and a press of every choice, shows another picture."""
+    live = "application/vnd.jupyter.widget-view+json"
+    outputs = [output for cell in page.evaluate(OUTPUTS) for output in cell["outputs"]]
+    for which in range(sum(live in output.get("data", {}) for output in outputs)):
+        place = page.wait_for_function(SCROLL_TO_FIGURE, arg=which, polling=500).json_value()
+        figure = page.locator(f'[data-windowed-list-index="{place}"] .live')
+        ranges = figure.locator("input:enabled").all()
+        for control in [*ranges, *figure.locator('[aria-pressed="false"][data-set]').all()]:
+            before = figure.evaluate(PICTURES)
+            if control in ranges:
+                nudge(control)
+            else:
+                control.press("Enter")
+            end = time.monotonic() + PATIENCE
+            while (after := figure.evaluate(PICTURES)) == before and time.monotonic() < end:
+                page.wait_for_timeout(100)
+            seen.controls += 1
+            if after == before or len(after) != 1:
+                seen.complaints.append(f"control {seen.controls} shows {len(after)} pictures")
 
-    def _ask(self, address: str, method: str = "GET") -> bytes:
-        headers = {"Authorization": f"token {TOKEN}"}
-        request = urllib.request.Request(self.url + address, method=method, headers=headers)
-        with urllib.request.urlopen(request, timeout=PATIENCE) as answer:
-            return bytes(answer.read())
+
+def ask(url: str, address: str, method: str = "GET") -> bytes:
+    """What JupyterLab's server answers."""
+    headers = {"Authorization": f"token {TOKEN}"}
+    request = urllib.request.Request(url + address, method=method, headers=headers)
+    with urllib.request.urlopen(request, timeout=PATIENCE) as answer:
+        return bytes(answer.read())
 
 
 def peak_memory(kernel: str) -> int:

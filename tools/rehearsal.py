@@ -8,6 +8,7 @@ versions of its own lock file, and pip may take what it has. Then JupyterLab ope
 and three chapters, as the launch button does; that the others run, `make test` shows.
 """
 
+import functools
 import os
 import re
 import shutil
@@ -17,10 +18,10 @@ import tempfile
 import time
 import urllib.error
 import urllib.request
-import venv
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from pathlib import Path
 
-from lab import Lab, Seen
+from lab import Seen, serve_lab, visit
 
 ROOT = Path(__file__).resolve().parent.parent
 REPO2DOCKER = "jupyter-repo2docker==2026.4.0"
@@ -41,21 +42,22 @@ def main() -> None:
         image = Image(Path(folder))
         image.build()
         print(f"The environment stands after {time.perf_counter() - started:.0f} s.", flush=True)
-        with Lab(image.python.parent, image.tree) as lab:
-            seen = [look_at(lab, f"book/{path.name}") for path in notebooks]
+        names = [f"book/{path.name}" for path in notebooks]
+        with serve_lab(image.python.parent, image.tree) as url, ProcessPoolExecutor(2) as pool:
+            seen = list(pool.map(functools.partial(look_at, url), names))
     failed = sum(report(one) for one in seen)
     print(f"\n{time.perf_counter() - started:.0f} s in all")
     print(f"{len(seen) - failed} passed, {failed} failed")
     sys.exit(1 if failed or not seen else 0)
 
 
-def look_at(lab: Lab, path: str) -> Seen:
+def look_at(url: str, path: str) -> Seen:
     """A visit to a notebook, or two: at times JupyterLab itself loses a drawing."""
-    seen = lab.visit(path, patience=30)
+    seen = visit(url, path, patience=30)
     if not seen.complaints:
         return seen
     print("  looked at again:", *seen.complaints, sep="\n          ", flush=True)
-    return lab.visit(path)
+    return visit(url, path)
 
 
 def report(seen: Seen) -> bool:
@@ -83,18 +85,19 @@ class Image:
 
     def build(self) -> None:
         copy_tree(self.tree)
-        step, base = self.ask_repo2docker()
-        self.make_environment()
+        with ThreadPoolExecutor() as pool:
+            environment = pool.submit(self.make_environment)
+            step, base = self.ask_repo2docker()
+            environment.result()
         print(f"Bringing what repo2docker brings: {' '.join(base)}", flush=True)
         constraints = str(self.folder / "base-constraints.txt")
         run([str(self.python), "-m", "pip", "install", "-q", "-c", constraints, *base])
-        brought = self.megabytes()
         self.use_wheels_within_reach()
         print(f"RUN {step}", flush=True)
         step = step.replace("--no-cache-dir ", "")
         run(["bash", "-c", step], KERNEL_PYTHON_PREFIX=str(self.prefix), cwd=self.tree)
         run([str(self.python), "-c", "import pe_lib.torch, pe_lib.book.live"], cwd=self.folder)
-        print(f"site-packages: {brought} MB, then {self.megabytes()} MB", flush=True)
+        print(f"site-packages: {self.megabytes()} MB", flush=True)
 
     def ask_repo2docker(self) -> tuple[str, list[str]]:
         """The install step of the Dockerfile, and the packages that stand before it.
@@ -102,16 +105,18 @@ class Image:
         The lock file beside them becomes a file of constraints.
         """
         tool = self.folder / "repo2docker"
-        venv.create(tool, with_pip=True)
-        run([str(tool / "bin" / "pip"), "install", "-q", REPO2DOCKER])
-        command = [str(tool / "bin" / "jupyter-repo2docker"), "--no-build", "--debug", "."]
-        done = subprocess.run(command, cwd=self.tree, capture_output=True, text=True, check=False)
+        run([sys.executable, "-m", "pip", "install", "-q", "--target", str(tool), REPO2DOCKER])
+        command = [sys.executable, "-m", "repo2docker", "--no-build", "--debug", "."]
+        apart = os.environ | {"PYTHONPATH": str(tool)}
+        done = subprocess.run(
+            command, cwd=self.tree, env=apart, capture_output=True, text=True, check=False
+        )
         printed = done.stdout + done.stderr
         step = INSTALL_STEP.search(printed)
         wanted = (self.tree / "binder" / "runtime.txt").read_text().strip().replace("-", "=")
         if done.returncode or step is None or f"conda environment for {wanted}" not in printed:
             sys.exit(f"repo2docker printed no Dockerfile as expected:\n{printed}")
-        (packs,) = tool.glob("lib/python*/site-packages/repo2docker/buildpacks/conda")
+        packs = tool / "repo2docker" / "buildpacks" / "conda"
         version = wanted.removeprefix("python=")
         lock = (packs / f"environment.py-{version}-linux-64.lock").read_text()
         pins = "\n".join(f"{name}=={version}" for name, version in LOCKED.findall(lock))

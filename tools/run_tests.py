@@ -16,7 +16,6 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 BIN = Path(sys.executable).parent
 TWO_AT_ONCE = ["pytest", "-q", "-n", "2"]
-NBVAL = ["--nbval", "--nbval-current-env", "--nbval-sanitize-with", "tests/nbval_sanitize.cfg"]
 
 # Each check's command, and what it looks at.
 CHECKS: dict[str, tuple[list[str], list[str]]] = {
@@ -28,8 +27,8 @@ CHECKS: dict[str, tuple[list[str], list[str]]] = {
         [*TWO_AT_ONCE, "--doctest-modules", "--ignore", "tests/site"],
         ["pe_lib", "tests"],
     ),
-    "notebooks": ([*TWO_AT_ONCE, "--dist", "loadfile", *NBVAL], ["book"]),
-    "site": ([*TWO_AT_ONCE, "--dist", "loadgroup"], ["tests/site"]),
+    "notebooks": (["python", "tools/notebooks.py", "--check"], []),
+    "site": (TWO_AT_ONCE, ["tests/site"]),
 }
 OF_PAGES = [
     f"tests/test_{name}.py"

@@ -4,6 +4,7 @@ Each function takes a page, parsed, and mends one thing. They run once the site 
 checks of the site look at what a reader gets.
 """
 
+import gc
 import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -11,20 +12,12 @@ from typing import Any
 
 import tinycss2
 from bs4 import BeautifulSoup, Tag
-from bs4.dammit import EntitySubstitution
 from bs4.element import NavigableString
-from bs4.formatter import HTMLFormatter
 from sphinx.application import Sphinx
 
-HTML = HTMLFormatter(
-    entity_substitution=EntitySubstitution.substitute_xml,
-    void_element_close_prefix="",
-    empty_attributes_are_booleans=True,
-)
 WORD, NAME = re.compile(r"[\w-]+"), re.compile(r"[.#]([\w-]+)")
 SELECTOR = re.compile(r"(?:[^,()]|\((?:[^()]|\([^()]*\))*\))+")  # commas in parentheses are its own
 KOREAN = re.compile(r"(\d*[가-힣]+(?:[ ,.·]+[가-힣]+)*)")
-BOOLEAN = ("async", "defer", "disabled", "open")
 
 
 def name_buttons(page: BeautifulSoup) -> None:
@@ -189,13 +182,6 @@ def close_pictures(page: BeautifulSoup) -> None:
         picture.can_be_empty_element = False
 
 
-def write_booleans(page: BeautifulSoup) -> None:
-    """An attribute that is there or not needs no value."""
-    for name in BOOLEAN:
-        for element in page.select(f"[{name}]"):
-            element[name] = ""
-
-
 MENDS: tuple[Callable[[BeautifulSoup], None], ...] = (
     name_buttons,
     submit_search,
@@ -211,17 +197,16 @@ MENDS: tuple[Callable[[BeautifulSoup], None], ...] = (
     order_head,
     be_light_at_first,
     close_pictures,
-    write_booleans,
 )
 
 
 def mend(text: str, folder: Path) -> str:
-    """The same page, mended, without spaces at the ends of its lines."""
+    """The same page, mended."""
     page = BeautifulSoup(text, "html.parser", multi_valued_attributes=None)
     for step in MENDS:
         step(page)
     hold_places(page, folder)
-    return re.sub(r"[ \t]+$", "", page.decode(formatter=HTML), flags=re.MULTILINE)
+    return page.decode()
 
 
 def drop_unused_rules(sheet: Path, words: set[str]) -> None:
@@ -254,6 +239,7 @@ def mend_site(app: Sphinx, exception: Exception | None) -> None:
     """Mend every page that was written."""
     if exception is not None or app.builder.format != "html":
         return
+    gc.freeze()  # the book's documents, through which it would search for leftovers of each page
     site, static, words = Path(app.outdir), Path(app.outdir) / "_static", set[str]()
     for path in site.rglob("*.html"):
         if "_static" not in path.parts:

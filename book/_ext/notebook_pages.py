@@ -1,4 +1,4 @@
-"""The ties between chapters, their checks and the ledger, and the run times of notebooks.
+"""The ties between chapters, their checks and the ledger.
 
 A cell of a checks page names in its metadata the theorems that it tries (``checks: [thm-shift]``)
 and the claims of the sources that it decides (``claims: [A31]``). It gets the anchors
@@ -15,14 +15,11 @@ from docutils import nodes
 from sphinx.addnodes import pending_xref
 from sphinx.application import Sphinx
 from sphinx.transforms import SphinxTransform
-from sphinx.util import logging
 
 from ledger import reference_to_anchor, reference_to_row
-from status import run_times
 
 CHECKS = "book/checks"
 INSTALL = "pip install -r requirements.txt -c constraints.txt"
-logger = logging.getLogger(__name__)
 
 
 class MarkCells(SphinxTransform):
@@ -128,21 +125,9 @@ def find_checks(app: Sphinx) -> None:
     }
 
 
-def report_run_times(app: Sphinx, exception: Exception | None) -> None:
-    """Say how long each notebook ran."""
-    if exception is not None or app.env is None:
-        return
-    times = run_times(app.env)
-    if times:
-        logger.info("Run time of each notebook:")
-        for name, seconds in times.items():
-            logger.info(f"  {seconds:6.1f} s  {name}")
-
-
 def setup(app: Sphinx) -> dict[str, bool]:
     app.add_transform(MarkCells)
     app.add_transform(LeadToChecks)
     app.add_transform(TellHowToRun)
     app.connect("builder-inited", find_checks)
-    app.connect("build-finished", report_run_times)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -1,16 +1,14 @@
 """What search engines and shared links show of a page: description, picture, address.
 
 The address of the site is taken from the environment (BOOK_URL). Where it is not known, what needs
-an absolute address is left out: the canonical link, the shared picture and the site map.
+an absolute address is left out: the canonical link and the shared picture.
 """
 
 import html
 import os
 import re
 import textwrap
-from pathlib import Path
 from typing import Any
-from xml.sax.saxutils import escape
 
 from docutils import nodes
 from sphinx.application import Sphinx
@@ -69,23 +67,8 @@ def describe(document: nodes.document) -> str:
     return ""
 
 
-def write_site_map(app: Sphinx, exception: Exception | None) -> None:
-    """List the pages for search engines, where the address is known."""
-    base = app.config.html_baseurl
-    if exception is not None or not base or app.env is None:
-        return
-    pages = "\n".join(
-        f"  <url><loc>{escape(base + app.builder.get_target_uri(name))}</loc></url>"
-        for name in sorted(app.env.found_docs)
-    )
-    opening = '<?xml version="1.0" encoding="utf-8"?>\n'
-    opening += '<urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9">\n'
-    (Path(app.outdir) / "sitemap.xml").write_text(f"{opening}{pages}\n</urlset>\n")
-
-
 def setup(app: Sphinx) -> dict[str, bool]:
     app.connect("config-inited", set_address)
     app.connect("doctree-read", name_symbols)
     app.connect("html-page-context", add_metadata)
-    app.connect("build-finished", write_site_map)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

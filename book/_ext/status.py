@@ -1,7 +1,7 @@
-"""The tables of the status page: run times, memory, versions, and what was measured on a GPU.
+"""The tables of the status page: processor time, memory, versions, and what a GPU was seen to do.
 
-Run times of this build come from myst-nb, once every page is read; the rest from book/status.json,
-which `make status` writes, from the installed packages, and from benchmarks/results/gpu.json.
+They come from book/status.json, which `make status` writes, from the installed packages, and from
+benchmarks/results/gpu.json. Each is written in Markdown and read as the page is.
 """
 
 import json
@@ -13,18 +13,12 @@ from typing import Any
 
 from docutils import nodes
 from docutils.parsers.rst import directives
-from myst_nb.sphinx_ import NbMetadataCollector
+from docutils.statemachine import StringList
 from sphinx.application import Sphinx
-from sphinx.environment import BuildEnvironment
 from sphinx.util.docutils import SphinxDirective
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 FULL_RUN, ON_A_GPU = ROOT / "book" / "status.json", ROOT / "benchmarks" / "results" / "gpu.json"
-NOT_KNOWN = "–"
-
-
-class NotebookTable(nodes.General, nodes.Element):  # type: ignore[misc]  # docutils has no types
-    """Stands for the table of notebooks until the run times of all of them are known."""
 
 
 class BookStatus(SphinxDirective):
@@ -33,26 +27,31 @@ class BookStatus(SphinxDirective):
     required_arguments = 1
 
     def run(self) -> list[nodes.Node]:
-        for file in (FULL_RUN, ON_A_GPU):
-            self.env.note_dependency(str(file))
-        parts: dict[str, Callable[[], nodes.Node]] = {
-            "notebooks": NotebookTable,
-            "machine": lambda: sentence(machine(read(FULL_RUN))),
-            "versions": lambda: table(("package", "version"), versions(read(FULL_RUN))),
-            "gpu": lambda: gpu(read(ON_A_GPU)),
+        parts: dict[str, tuple[Path, Callable[[dict[str, Any]], str]]] = {
+            "notebooks": (FULL_RUN, notebooks),
+            "machine": (FULL_RUN, machine),
+            "versions": (FULL_RUN, versions),
+            "gpu": (ON_A_GPU, gpu),
         }
-        return [parts[directives.choice(self.arguments[0], tuple(parts))]()]
+        file, tell = parts[directives.choice(self.arguments[0], tuple(parts))]
+        self.env.note_dependency(str(file))
+        text = tell(json.loads(file.read_text()) if file.exists() else {})
+        said = nodes.container()
+        self.state.nested_parse(StringList(text.splitlines()), self.content_offset, said)
+        return list(said.children)
 
 
-def read(file: Path) -> dict[str, Any]:
-    """The results in a file, or none where it has not been written."""
-    return json.loads(file.read_text()) if file.exists() else {}
+def notebooks(full_run: dict[str, Any]) -> str:
+    """What each notebook took, as `make status` recorded it."""
+    rows = (
+        (f"[]({name}.ipynb)", f"{took['processor_seconds']:.1f}", f"{took['peak_mib']:.0f}")
+        for name, took in full_run["notebooks"].items()
+    )
+    return table(("page", "processor, s", "memory, MiB"), rows)
 
 
 def machine(full_run: dict[str, Any]) -> str:
     """What the full run ran on."""
-    if not full_run:
-        return "No full run has been recorded."
     versions = full_run["versions"]
     return (
         f"Full run: {full_run['date']}, {full_run['cpu']}, {full_run['cores']} cores, "
@@ -61,79 +60,38 @@ def machine(full_run: dict[str, Any]) -> str:
     )
 
 
-def versions(full_run: dict[str, Any]) -> list[list[str]]:
+def versions(full_run: dict[str, Any]) -> str:
     """Name and version, in this build, of what a page's numbers depend on."""
-    packages = sorted(full_run.get("versions", {"numpy": ""}), key=str.lower)
-    return [["Python", platform.python_version()], *([name, version(name)] for name in packages)]
+    packages = sorted(full_run["versions"], key=str.lower)
+    rows = [("Python", platform.python_version()), *((name, version(name)) for name in packages)]
+    return table(("package", "version"), rows)
 
 
-def gpu(results: dict[str, Any]) -> nodes.Node:
+def gpu(results: dict[str, Any]) -> str:
     """Fractions of the copy bandwidth, or that nobody has measured them."""
     if not results:
-        return sentence(
-            "Not measured: no run of benchmarks/gpu.py has been stored, and nothing in this book "
+        return (
+            "Not measured: no run of `benchmarks/gpu.py` has been stored, and nothing in this book "
             "claims a speed on a GPU. Every page runs unchanged without one."
         )
-    head = ("task", "positions × width", "share of the copy bandwidth")
-    rows = [
-        [
+    rows = (
+        (
             run["task"],
             f"{run['seq_len']} × {run['d_model']}",
             f"{run['fraction_of_copy_bandwidth']:.0%}",
-        ]
+        )
         for run in results["runs"]
-    ]
+    )
     measured = f"{results['device']}, PyTorch {results['torch']}, {results['date']}:"
-    return nodes.container("", sentence(measured), table(head, rows))
+    head = ("task", "positions × width", "share of the copy bandwidth")
+    return f"{measured}\n\n{table(head, rows)}"
 
 
-def sentence(text: str) -> nodes.paragraph:
-    return nodes.paragraph(text, text)
-
-
-def table(head: Sequence[str], rows: Iterable[Sequence[str | nodes.Node]]) -> nodes.table:
-    """A plain table; a cell is text or an inline node."""
-    group = nodes.tgroup(cols=len(head))
-    group += [nodes.colspec(colwidth=1) for _ in head]
-    group += nodes.thead("", row_of(head))
-    group += nodes.tbody("", *(row_of(row) for row in rows))
-    return nodes.table("", group, classes=["colwidths-auto"])
-
-
-def row_of(cells: Iterable[str | nodes.Node]) -> nodes.row:
-    inline = (nodes.Text(cell) if isinstance(cell, str) else cell for cell in cells)
-    return nodes.row("", *(nodes.entry("", nodes.paragraph("", "", cell)) for cell in inline))
-
-
-def run_times(env: BuildEnvironment) -> dict[str, float]:
-    """Seconds that each notebook of the book ran, when it was last executed."""
-    data = {name: NbMetadataCollector.get_doc_data(env)[name] for name in sorted(env.found_docs)}
-    times = {name: found.get("exec_data", {}).get("runtime") for name, found in data.items()}
-    return {name: seconds for name, seconds in times.items() if seconds is not None}
-
-
-def fill_table(app: Sphinx, document: nodes.document, page: str) -> None:
-    """Put the table of notebooks where it is wanted, now that all pages are read."""
-    for place in list(document.findall(NotebookTable)):
-        full_run = read(FULL_RUN).get("notebooks", {})
-        rows = []
-        for name, seconds in run_times(app.env).items():
-            title = app.env.titles[name].astext()
-            address = app.builder.get_relative_uri(page, name)
-            link = nodes.reference("", title, refuri=address, internal=True)
-            rows.append([link, f"{seconds:.1f}", *shown(full_run.get(name.removeprefix("book/")))])
-        place.replace_self(table(("page", "run, s", "processor, s", "memory, MiB"), rows))
-
-
-def shown(measured: dict[str, float] | None) -> list[str]:
-    """What the full run says of a notebook; nothing, where it came later."""
-    if measured is None:
-        return [NOT_KNOWN] * 2
-    return [f"{measured['processor_seconds']:.1f}", f"{measured['peak_mib']:.0f}"]
+def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """A table in Markdown."""
+    return "\n".join(f"| {' | '.join(row)} |" for row in (head, ["---"] * len(head), *rows))
 
 
 def setup(app: Sphinx) -> dict[str, bool]:
-    app.add_node(NotebookTable)
     app.add_directive("book-status", BookStatus)
-    app.connect("doctree-resolved", fill_table)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -19,7 +19,16 @@ from typing import Any, Literal, NamedTuple
 
 import yaml
 from bs4 import BeautifulSoup
-from playwright.sync_api import Browser, BrowserContext, Error, Page, Playwright, Request, Response
+from playwright.sync_api import (
+    Browser,
+    BrowserContext,
+    Error,
+    Locator,
+    Page,
+    Playwright,
+    Request,
+    Response,
+)
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 SITE = Path(os.environ.get("BOOK_HTML", ROOT / "_build" / "html")).resolve()
@@ -46,10 +55,13 @@ SETTLED = """async () => {
   await document.fonts.ready;
   const dead = () => document.querySelector(".live:not([data-live])");
   for (let waited = 0; dead() && waited < 100; waited++) await pause(100);
-  await pause(100);
 }"""
-# One element for each look of a text: its colour, size and weight on the same grounds.
-TEXTS_OF_EACH_LOOK = """(() => {
+# Marks one element for each look of a text, its colour, size and weight on the same grounds, and
+# leaves out what axe would look through for long: the parts of formulas, and code that looks like
+# other code.
+PREPARE = """() => {
+  document.querySelectorAll("mjx-math, mjx-assistive-mml")
+    .forEach((part) => part.replaceChildren(part.matches("mjx-math") ? "" : "formula"));
   const looks = new Map();
   const hasText = (e) => [...e.childNodes].some((n) => n.nodeType === 3 && n.data.trim());
   for (const text of document.body.querySelectorAll("*")) {
@@ -63,14 +75,20 @@ TEXTS_OF_EACH_LOOK = """(() => {
     }
     looks.set(look.join("|"), text);
   }
-  return [...looks.values()];
-})()"""
-PLAIN_FORMULAS = """() => document.querySelectorAll("mjx-math, mjx-assistive-mml")
-  .forEach((part) => part.replaceChildren(part.matches("mjx-math") ? "" : "formula"))"""
-RUN_AXE = """([context, options]) =>
-  axe.run(eval(context), { ...options, resultTypes: ["violations"], preload: false })
-    .then((found) => found.violations)"""
+  for (const text of looks.values()) text.dataset.look = "";
+  for (const code of document.querySelectorAll("pre:not(:has([data-look]))"))
+    code.textContent = code.textContent;
+}"""
+RUN_AXE = """(rules) => {
+  axe.configure({ rules: [{ id: "color-contrast", selector: "[data-look]" }] });
+  return axe.run({ runOnly: rules, resultTypes: ["violations"], preload: false })
+    .then((found) => found.violations);
+}"""
 AXE_RULES = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]
+
+
+PICTURES = """(figure) => [...figure.querySelectorAll(".live__picture > svg")]
+  .filter((one) => one.checkVisibility()).map((one) => one.outerHTML)"""
 
 
 class Setting(NamedTuple):
@@ -105,6 +123,28 @@ def parsed(path: Path) -> BeautifulSoup:
     return BeautifulSoup(FORMULA.sub("", path.read_text(encoding="utf-8")), "html.parser")
 
 
+def figures_of(name: str) -> int:
+    """How many live figures the source of a page in the book shows."""
+    path = ROOT / "book" / Path(name).with_suffix(".ipynb")
+    if path.exists():
+        return len(re.findall(r'"Live figure: ', path.read_text()))
+    path = path.with_suffix(".md")
+    return len(re.findall(r"^`{3}\{live\}", path.read_text(), re.M)) if path.exists() else 0
+
+
+def shown(figure: Locator) -> str:
+    """The picture that a live figure shows."""
+    pictures: list[str] = figure.evaluate(PICTURES)
+    assert len(pictures) == 1
+    return pictures[0]
+
+
+def nudge(control: Locator) -> None:
+    """Move a range by a key, whichever way it can go."""
+    last = control.input_value() == control.get_attribute("max")
+    control.press("ArrowLeft" if last else "ArrowRight")
+
+
 @dataclass
 class Visit:
     """A page that has been opened, and what it asked for and complained of."""
@@ -117,14 +157,11 @@ class Visit:
     def axe(self) -> list[str]:
         """The violations of accessibility that axe finds, one line each.
 
-        It takes long on the thousands of parts of which a formula is drawn, so these go first; and
-        its measurement of contrast gets one text of each look. The page is of no use afterwards.
+        Contrast is measured at one text of each look. The page is of no use afterwards.
         """
-        self.page.evaluate(PLAIN_FORMULAS)
+        self.page.evaluate(PREPARE)
         self.page.evaluate(AXE)
-        all_but_contrast = {"runOnly": AXE_RULES, "rules": {"color-contrast": {"enabled": False}}}
-        found = self.page.evaluate(RUN_AXE, ["document", all_but_contrast])
-        found += self.page.evaluate(RUN_AXE, [TEXTS_OF_EACH_LOOK, {"runOnly": ["color-contrast"]}])
+        found = self.page.evaluate(RUN_AXE, AXE_RULES)
         return [
             f"{violation['id']}: {node['html'][:150]}"
             for violation in found

@@ -2,8 +2,6 @@
 
 import gzip
 import itertools
-import json
-import re
 import statistics
 import sys
 from collections.abc import Iterator
@@ -14,8 +12,8 @@ import mpmath
 import numpy as np
 import pytest
 import torch
-from playwright.sync_api import Browser, Locator, Page
-from site_under_test import ROOT, SITE, Setting, visit
+from playwright.sync_api import Browser, Page
+from site_under_test import ROOT, Setting, nudge, shown, visit
 
 from pe_lib import numpy as pe
 from pe_lib._checks import Layout
@@ -257,13 +255,6 @@ def test_scripts_are_small() -> None:
 # ---- In the page ---------------------------------------------------------------------------------
 
 
-def shown(figure: Locator) -> str:
-    """The picture that a figure shows."""
-    pictures = [one for one in figure.locator(".live__picture > svg").all() if one.is_visible()]
-    assert len(pictures) == 1
-    return str(pictures[0].evaluate("(svg) => svg.outerHTML"))
-
-
 @pytest.mark.parametrize("setting", [Setting("light", 1280), Setting("dark", 390)])
 def test_every_control_moves_its_picture(browser: Browser, address: str, setting: Setting) -> None:
     with visit(browser, address, setting) as seen:
@@ -275,8 +266,7 @@ def test_every_control_moves_its_picture(browser: Browser, address: str, setting
                 before = shown(box)
                 control.press("x")  # letters change nothing
                 assert shown(box) == before
-                last = control.input_value() == control.get_attribute("max")
-                control.press("ArrowLeft" if last else "ArrowRight")
+                nudge(control)
                 assert shown(box) != before, "a key did not move the picture"
                 said = box.locator(".live__value").all_inner_texts()
                 assert control.get_attribute("aria-valuetext") in said
@@ -400,11 +390,10 @@ def test_nothing_jumps_as_figures_come_to_life(browser: Browser, address: str) -
         page.goto(address)
         page.wait_for_timeout(400)
         assert page.evaluate("window.shift") <= 0.05
-        boxes = page.locator(".live").all()
-        for box in boxes:
-            assert box.evaluate(FITS), (width, height)
-            if box.get_attribute("data-figure") != "frames":
-                assert box.evaluate(SMALLEST_TEXT) >= 12
+        boxes = page.locator(".live")
+        assert all(boxes.evaluate_all(f"(boxes) => boxes.map({FITS})")), (width, height)
+        drawn = page.locator('.live:not([data-figure="frames"])')
+        assert min(drawn.evaluate_all(f"(boxes) => boxes.map({SMALLEST_TEXT})")) >= 12
         page.close()
 
 
@@ -418,41 +407,3 @@ def test_stills_stand_without_scripts_and_in_print(browser: Browser, address: st
         for figure in seen.page.locator(".live").all():
             shown(figure)
             assert not figure.locator(".live__controls").is_visible()
-
-
-# ---- On the built site ---------------------------------------------------------------------------
-
-
-def pages_with_figures() -> dict[str, int]:
-    """The pages of the site, and how many live figures their sources show."""
-    found = {}
-    for path in sorted((ROOT / "book").rglob("*")):
-        page = path.relative_to(ROOT).with_suffix(".html")
-        number = 0
-        if path.suffix == ".ipynb":
-            cells = json.loads(path.read_text())["cells"]
-            outputs = [output for cell in cells for output in cell.get("outputs", [])]
-            texts = ["".join(one.get("data", {}).get("text/plain", "")) for one in outputs]
-            number = sum(text.startswith("Live figure: ") for text in texts)
-        elif path.suffix == ".md":
-            number = len(re.findall(r"^`{3}\{live\}", path.read_text(), re.MULTILINE))
-        if number and (SITE / page).exists():
-            found[str(page)] = number
-    return found
-
-
-@pytest.mark.parametrize("name", pages_with_figures())
-def test_figures_of_a_page_live_from_a_folder(browser: Browser, name: str) -> None:
-    with visit(browser, (SITE / name).as_uri()) as seen:
-        assert seen.page.locator(".live[data-live]").count() == pages_with_figures()[name]
-        assert seen.page.locator("script[type*='widget']").count() == 0
-        for figure in seen.page.locator(".live").all():
-            before = shown(figure)
-            ranges = figure.locator("input:enabled")
-            if ranges.count():
-                last = ranges.first.input_value() == ranges.first.get_attribute("max")
-                ranges.first.press("ArrowLeft" if last else "ArrowRight")
-            else:
-                figure.locator('[aria-pressed="false"]').first.press("Enter")
-            assert shown(figure) != before
-        assert seen.foreign == []

@@ -1,7 +1,7 @@
 """Every page as a reader gets it: what stands in its file, and what one visit to it shows.
 
 A page is visited on a light desk and, unless it is a page of checks, on a dark phone. All that can
-be asked of a visit is asked of the same one.
+be asked of a visit is asked of the same one, so each question is a subtest of its own.
 """
 
 import collections
@@ -10,11 +10,9 @@ import os
 import re
 import shutil
 import subprocess
-from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
-import html5lib
 import pytest
 from playwright.sync_api import Browser
 from site_under_test import (
@@ -24,8 +22,12 @@ from site_under_test import (
     PAGES,
     PHONE,
     SITE,
+    Setting,
     Visit,
+    figures_of,
+    nudge,
     parsed,
+    shown,
     visit,
 )
 
@@ -67,15 +69,6 @@ SHIFTED = """() => new Promise((resolve) => new PerformanceObserver((list) => {
 LOOKS_OF_PICTURES = """() => [...document.querySelectorAll("article img:not(.live *)")]
   .map(getComputedStyle).map((style) => [style.filter, style.backgroundColor].join())"""
 
-every_file = pytest.mark.parametrize(
-    "path",
-    [
-        pytest.param(path, id=name, marks=pytest.mark.xdist_group(name))
-        for path in WRITTEN
-        for name in [str(path.relative_to(SITE))]
-    ],
-)
-
 
 def article_of(path: Path) -> str:
     """The text of a page outside code."""
@@ -100,18 +93,12 @@ def test_every_page_of_the_contents_was_written() -> None:
     assert missing == set()
 
 
-@every_file
-def test_html_is_well_formed(path: Path) -> None:
-    """The standard's own parser meets no error, and no anchor stands twice."""
-    parser = html5lib.HTMLParser(namespaceHTMLElements=False)
-    parser.parse(FORMULA.sub("", path.read_text(encoding="utf-8")))
-    assert [(place, code) for place, code, _ in parser.errors] == []
+def no_anchor_stands_twice(path: Path) -> None:
     names = collections.Counter(anchors_of(path))
     assert [name for name, count in names.items() if count > 1] == []
 
 
-@every_file
-def test_links_resolve(path: Path) -> None:
+def links_resolve(path: Path) -> None:
     """Every link within the site leads somewhere, anchors included."""
     elements = parsed(path).select("[href], [src]")
     dead = []
@@ -126,8 +113,7 @@ def test_links_resolve(path: Path) -> None:
     assert dead == []
 
 
-@every_file
-def test_korean_is_marked_and_nothing_else(path: Path) -> None:
+def korean_is_marked_and_nothing_else(path: Path) -> None:
     for text in parsed(path).find_all(string=HANGUL):
         assert text.find_parent(["head", "script"]) or text.find_parent(lang="ko"), text
     for element in parsed(path).select("[lang=ko]"):
@@ -136,8 +122,7 @@ def test_korean_is_marked_and_nothing_else(path: Path) -> None:
             assert not re.search("[A-Za-z]{2}", element.get_text())
 
 
-@every_file
-def test_no_markup_is_left_in_the_text(path: Path) -> None:
+def no_markup_is_left_in_the_text(path: Path) -> None:
     """Every formula is set, is heard as MathML, and nothing of MyST or TeX is left."""
     assert RAW.findall(article_of(path)) == []
     text = path.read_text(encoding="utf-8")
@@ -148,10 +133,11 @@ def test_no_markup_is_left_in_the_text(path: Path) -> None:
         assert "data-mjx-error" not in formula
 
 
-@pytest.mark.parametrize("name", PAGES)
-def test_page_introduces_itself(name: str) -> None:
+def page_introduces_itself(path: Path) -> None:
     """A heading and text; to search engines and shared links a title, a description and an icon."""
-    page = parsed(SITE / name)
+    if path.relative_to(SITE).as_posix() not in PAGES:
+        return
+    page = parsed(path)
     assert page.select_one("article h1")
     assert page.select_one("article p")
     for selector, attribute in {
@@ -164,13 +150,27 @@ def test_page_introduces_itself(name: str) -> None:
         assert len(str(element[attribute])) >= 5
 
 
+@pytest.mark.parametrize("path", WRITTEN, ids=lambda path: str(path.relative_to(SITE)))
+def test_file(path: Path, subtests: pytest.Subtests) -> None:
+    """What stands in a page leads somewhere and says what it is."""
+    for check in (
+        no_anchor_stands_twice,
+        links_resolve,
+        korean_is_marked_and_nothing_else,
+        no_markup_is_left_in_the_text,
+        page_introduces_itself,
+    ):
+        with subtests.test(check.__name__):
+            check(path)
+
+
 def test_descriptions_differ() -> None:
     (said,) = ([str(parsed(SITE / name).select("meta[name=description]")) for name in PAGES],)
     assert len(set(said)) == len(PAGES)
 
 
 def test_html_is_valid(tmp_path: Path) -> None:
-    """html-validate's recommended rules, a superset of its standard ones, find nothing.
+    """html-validate's rules of the standard and of accessibility find nothing.
 
     It comes by npm, where there is npm. One rule is off: Sphinx's search wants role="main" on the
     main element. Another is as the standard has it: an anchor may hold the dots of a Python name.
@@ -191,43 +191,27 @@ def test_html_is_valid(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stdout[-5000:] + done.stderr[-1000:]
 
 
-# ---- What a visit shows. Each worker of a parallel run takes whole groups, so opens a page once.
-
-LOOKS = [
-    pytest.param((name, setting), id=look, marks=pytest.mark.xdist_group(look))
-    for name in ALL_PAGES
-    for setting in ([DESK] if "/checks/" in name else [DESK, PHONE])
-    for look in [f"{name}-{setting.scheme}-{setting.width}"]
-]
+# ---- What a visit shows
 
 
-@pytest.fixture(scope="module", params=LOOKS)
-def seen(browser: Browser, url: str, request: pytest.FixtureRequest) -> Iterator[Visit]:
-    """Each page in each setting, opened once for all that is asked of it."""
-    name, setting = request.param
-    with visit(browser, url + name, setting) as opened:
-        yield opened
-
-
-def test_first_view_is_light_and_stands_still(seen: Visit) -> None:
-    seen.page.wait_for_load_state("networkidle")
+def first_view_is_light_and_stands_still(seen: Visit) -> None:
     largest = sorted(seen.sizes.items(), key=lambda item: -item[1])[:8]
     assert sum(seen.sizes.values()) <= MOST_BYTES, f"the largest: {largest}"
     assert seen.page.evaluate(SHIFTED) <= MOST_SHIFT
 
 
-def test_nothing_comes_from_other_hosts(seen: Visit) -> None:
+def nothing_comes_from_other_hosts(seen: Visit) -> None:
     assert seen.foreign == []
 
 
-def test_pictures_have_text_alternatives(seen: Visit) -> None:
+def pictures_have_text_alternatives(seen: Visit) -> None:
     said = seen.page.locator("article img").evaluate_all("all => all.map((e) => e.alt)")
     frames = "all => all.map((e) => e.getAttribute('aria-label') ?? '')"
     said += seen.page.locator("article svg[role=img]").evaluate_all(frames)
     assert [text for text in said if len(text) < 10] == []
 
 
-def test_figures_turn_dark(seen: Visit) -> None:
+def figures_turn_dark(seen: Visit) -> None:
     """In the dark a figure's white becomes the page's own colour, with no box around it."""
     dark = seen.page.evaluate("matchMedia('(prefers-color-scheme: dark)').matches")
     expected = "invert(0.93) hue-rotate(180deg)" if dark else "none"
@@ -236,7 +220,7 @@ def test_figures_turn_dark(seen: Visit) -> None:
     assert paper == ("rgb(18, 18, 18)" if dark else "rgb(255, 255, 255)")
 
 
-def test_nothing_is_cut_off_at_any_width(seen: Visit) -> None:
+def nothing_is_cut_off_at_any_width(seen: Visit) -> None:
     """With all folds open; nor is a formula parted from its comma."""
     page = seen.page
     page.evaluate(UNFOLD)
@@ -249,11 +233,52 @@ def test_nothing_is_cut_off_at_any_width(seen: Visit) -> None:
     page.set_viewport_size(own)
 
 
-def test_axe_finds_no_violation(seen: Visit) -> None:
+def live_figures_move(seen: Visit) -> None:
+    """Every live figure of the sources is there and alive, and its first control moves it."""
+    name = seen.page.url.partition("#")[0].partition("?")[0].rpartition("/book/")[2]
+    figures = seen.page.locator(".live").all()
+    assert seen.page.locator(".live[data-live]").count() == len(figures) == figures_of(name)
+    assert seen.page.locator("script[type*='widget']").count() == 0
+    for figure in figures:
+        before = shown(figure)
+        ranges = figure.locator("input:enabled")
+        if ranges.count():
+            nudge(ranges.first)
+        else:
+            figure.locator('[aria-pressed="false"]').first.press("Enter")
+        assert shown(figure) != before
+
+
+def axe_finds_no_violation(seen: Visit) -> None:
     """With all folds open."""
     assert seen.axe() == []
 
 
-def test_the_console_stays_silent(seen: Visit) -> None:
+def the_console_stays_silent(seen: Visit) -> None:
     """Asked last, once everything has run."""
     assert seen.complaints == []
+
+
+@pytest.mark.parametrize("setting", [DESK, PHONE], ids=["light-1280", "dark-390"])
+@pytest.mark.parametrize("name", ALL_PAGES)
+def test_visit(
+    browser: Browser, url: str, name: str, setting: Setting, subtests: pytest.Subtests
+) -> None:
+    """All that is asked of a page in a setting, in one visit: from a server at a desk, and on a
+    phone from the folder, as it is read from a disk."""
+    if setting == PHONE and "/checks/" in name:
+        pytest.skip("a page of checks is visited once, at a desk")
+    address = url + name if setting == DESK else (SITE / name).as_uri()
+    with visit(browser, address, setting) as seen:
+        for check in (
+            first_view_is_light_and_stands_still,
+            nothing_comes_from_other_hosts,
+            pictures_have_text_alternatives,
+            figures_turn_dark,
+            nothing_is_cut_off_at_any_width,
+            live_figures_move,
+            axe_finds_no_violation,
+            the_console_stays_silent,  # once everything has run
+        ):
+            with subtests.test(check.__name__):
+                check(seen)
