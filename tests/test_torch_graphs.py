@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 import torch
 from torch import Tensor
+from torch._inductor import config
 
 from pe_lib.torch import (
     RotaryPositionalEncoding,
@@ -95,7 +96,7 @@ def test_generated_code_of_a_model() -> None:
     far = torch.randint(-(2**53), 2**53, (200,))
     expected, exact = model(x, p, far)
     eager = torch.autograd.grad(expected, (x, p))
-    with torch._inductor.config.patch({"cpp.vec_isa_ok": True}):  # not found out by compiling
+    with config.patch({"cpp.vec_isa_ok": True}):  # not found out by compiling
         found, table = compiled(model, backend=GENERATED)(x, p, far)
         slopes = torch.autograd.grad(found, (x, p))
     assert (table - exact).abs().max() <= 2.0**-54
