@@ -76,7 +76,7 @@ peLive.define("rope", () => {
   }
   function says(state) {
     const { m, n } = state;
-    const at = `Query (blue) at ${count(m)}, key (red) at ${count(n)}: score ${fixed(score(state))}.`;
+    const at = `Query (blue) at ${count(m)}, key (orange) at ${count(n)}: score ${fixed(score(state))}.`;
     return drift(state) < 1e-9
       ? `${at} Move both on, and it stays: only m − n = ${count(m - n)} counts.`
       : `${at} Query and key are paired differently: as both move, it changes by up to ${fixed(drift(state))}.`;
