@@ -190,6 +190,22 @@ def test_given_frequencies_are_those_of_the_base(backend: Backend) -> None:
     assert similar == pytest.approx(float(backend.pe.similarity(3, 16)))
 
 
+def test_exported_and_mapped_positions_are_within_the_bound() -> None:
+    """Compiled ones are compared with these in test_torch_graphs."""
+
+    class Encode(torch.nn.Module):
+        def forward(self, positions: torch.Tensor) -> torch.Tensor:
+            return pet.sinusoidal_encoding(positions, 64, dtype=torch.float64)
+
+    length = {0: torch.export.Dim("length", min=2, max=10_000)}
+    exported = torch.export.export(Encode(), (torch.arange(7),), dynamic_shapes=(length,)).module()
+    positions = torch.from_numpy(np.random.default_rng(3).integers(-LIMIT, LIMIT, 200))
+    for way in (exported, torch.func.vmap(Encode())):
+        rows = way(positions).numpy()
+        for row in (0, 5, 199):
+            assert excess(rows[row], {"d_model": 64}, int(positions[row]), row) <= BOUND
+
+
 @pytest.mark.parametrize("layout", ["interleaved", "split"])
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
 def test_half_types_are_rounded_once(dtype: torch.dtype, layout: Any) -> None:

@@ -186,8 +186,8 @@ def count_tokens(model: Path, words_list: Path, size: int) -> Array:
     """How often the words of a list of counts use each token of the model."""
     transformers = importlib.import_module("transformers")
     tokenizer = transformers.AutoTokenizer.from_pretrained(model)
-    rows = [line.split() for line in words_list.read_text(encoding="utf-8-sig").splitlines()]
-    rows = [(word, int(count)) for word, count in rows if "'" not in word]
+    lines = words_list.read_text(encoding="utf-8-sig").splitlines()
+    rows = [(word, int(count)) for word, count in map(str.split, lines) if "'" not in word]
     cut = tokenizer([word for word, _ in rows], add_special_tokens=False)["input_ids"]
     counts = np.zeros(size, np.int64)
     for tokens, (_, count) in zip(cut, rows, strict=True):

@@ -35,7 +35,7 @@ class MiniLM:
 
     @property
     def words_by_use(self) -> Array:
-        return self.arrays["use_words"].repeat(self.arrays["use_times"], axis=0)
+        return np.repeat(self.arrays["use_words"], self.arrays["use_times"].astype(int), axis=0)
 
     @property
     def word_mean(self) -> Array:
