@@ -162,9 +162,7 @@ def name_language(page: BeautifulSoup, text: str) -> NavigableString | Tag:
 
 
 def order_head(page: BeautifulSoup) -> None:
-    """Say each thing once."""
-    for repeated in page.select("meta[name=viewport] ~ meta[name=viewport]"):
-        repeated.extract()
+    """A title says each thing once."""
     if page.title is not None:
         own, dash, of_book = re.sub(r"^[\d.]+\s+", "", page.title.get_text()).partition(" — ")
         page.title.string = own if own == of_book else own + dash + of_book
@@ -174,12 +172,6 @@ def be_light_at_first(page: BeautifulSoup) -> None:
     """Without scripts nothing tells light from dark, and a page would have neither's colours."""
     for root in page.select("html[data-theme]"):
         root["data-theme"] = "light"
-
-
-def close_pictures(page: BeautifulSoup) -> None:
-    """A picture inside an SVG drawing has an end, unlike the element of old that had its name."""
-    for picture in page.select("svg image"):
-        picture.can_be_empty_element = False
 
 
 MENDS: tuple[Callable[[BeautifulSoup], None], ...] = (
@@ -196,7 +188,6 @@ MENDS: tuple[Callable[[BeautifulSoup], None], ...] = (
     name_languages,
     order_head,
     be_light_at_first,
-    close_pictures,
 )
 
 
