@@ -10,7 +10,7 @@ help: ## list the commands
 book: venv ## execute the notebooks and build the site in _build/html
 	@$(BIN)/python tools/build_book.py
 
-test: test-venv book ## check everything: style, types, library, notebooks, site
+test: test-venv ## check everything: style, types, library, notebooks, site
 	@$(BIN)/python tools/run_tests.py
 
 rehearsal: test-venv ## install and run the book as Binder does, and look at four pages in JupyterLab

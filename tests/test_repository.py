@@ -26,7 +26,7 @@ def load(path: str) -> ModuleType:
 def test_readers_requirements_are_exact_and_constrained() -> None:
     pinned = re.findall(r"^([\w-]+)==(\S+)$", (ROOT / "requirements.txt").read_text(), re.M)
     constraints = (ROOT / "constraints.txt").read_text().lower().replace("_", "-")
-    assert {"jupyter-book", "numpy", "torch"} <= {name for name, _ in pinned}
+    assert {"jupyter-book", "numpy", "torch", "nbval"} <= {name for name, _ in pinned}
     for name, version in pinned:
         assert f"\n{name}=={version}\n" in constraints
 

@@ -1,15 +1,13 @@
-"""Execute the book's notebooks and store them in one normal form, or compare them with it.
+"""Execute the book's notebooks in place and store them in one normal form.
 
     python tools/notebooks.py                     all of them
     python tools/notebooks.py book/03_*.ipynb     some of them
-    python tools/notebooks.py --check             whether what is stored is what a run shows
 
 The normal form keeps what a reader sees and drops what differs from run to run: metadata of
 editors, timings, states and numbers of widgets. It has one cell that serves Colab alone. A notebook
 that the build has executed, or another of these commands, is not executed again.
 """
 
-import difflib
 import re
 import sys
 from pathlib import Path
@@ -56,44 +54,19 @@ COLAB_METADATA = {
 }
 
 
-# What may differ from one processor to the next, in drawings. All else is compared to the letter.
-DECIMALS = re.compile(r'(\d\.\d\d)\d+(?=[^"<>]*\\")')
-PIXELS = re.compile(r'"image/(png|jpeg)": ".*"|base64,[A-Za-z0-9+/=\s\\]+')
-
-
 def main() -> None:
-    checking = "--check" in sys.argv[1:]
-    named = [Path(argument) for argument in sys.argv[1:] if argument != "--check"]
+    named = [Path(argument) for argument in sys.argv[1:]]
     paths = [path.resolve() for path in named or sorted((ROOT / "book").rglob("*.ipynb"))]
-    for path in () if checking else paths:
+    for path in paths:
         notebook = nbformat.read(path, as_version=4)
         serve_colab(notebook, repository_url(), path.parent.relative_to(ROOT))
         nbformat.write(notebook, path)
     drop_stale_cache()
     cache = execute(paths)
-    different = 0
     for path in paths:
-        stored = nbformat.read(path, as_version=4)
         _, executed = cache.merge_match_into_notebook(nbformat.read(path, as_version=4))
         normalise(executed)
-        if checking:
-            told = compare(stored, executed, path.relative_to(ROOT).as_posix())
-            print(*told, sep="\n", end="\n" if told else "")
-            different += bool(told)
-        else:
-            nbformat.write(executed, path)
-    print(f"{len(paths) - different} notebooks as they are stored, {different} different")
-    sys.exit(1 if different else 0)
-
-
-def compare(stored: NotebookNode, executed: NotebookNode, name: str) -> list[str]:
-    """The lines in which a stored notebook differs from what a run of it shows."""
-    before, after = (
-        PIXELS.sub("", DECIMALS.sub(r"\1", nbformat.writes(notebook))).splitlines()
-        for notebook in (stored, executed)
-    )
-    lines = difflib.unified_diff(before, after, f"{name}, stored", "executed", n=2, lineterm="")
-    return [line[:200] for line in lines]
+        nbformat.write(executed, path)
 
 
 def serve_colab(notebook: NotebookNode, address: str, folder: Path = Path("book")) -> None:

@@ -16,6 +16,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 BIN = Path(sys.executable).parent
 TWO_AT_ONCE = ["pytest", "-q", "-n", "2"]
+NBVAL = ["--nbval", "--nbval-current-env", "--nbval-sanitize-with", "tests/nbval_sanitize.cfg"]
 
 # Each check's command, and what it looks at.
 CHECKS: dict[str, tuple[list[str], list[str]]] = {
@@ -27,7 +28,8 @@ CHECKS: dict[str, tuple[list[str], list[str]]] = {
         [*TWO_AT_ONCE, "--doctest-modules", "--ignore", "tests/site"],
         ["pe_lib", "tests"],
     ),
-    "notebooks": (["python", "tools/notebooks.py", "--check"], []),
+    "notebooks": ([*TWO_AT_ONCE, "--dist", "loadfile", *NBVAL], ["book"]),
+    "book": ([sys.executable, "tools/build_book.py"], []),
     "site": (TWO_AT_ONCE, ["tests/site"]),
 }
 OF_PAGES = [
@@ -59,13 +61,17 @@ def main() -> None:
     if sys.argv[1:2] == ["--changed"]:
         targets = called_for(changed_since(*sys.argv[2:3]))
         if "site" in targets:
-            subprocess.run([sys.executable, ROOT / "tools" / "build_book.py"], check=True)
+            targets = {"book": [], **targets}
     else:
         chosen = sys.argv[1:] or list(CHECKS)
         if unknown := set(chosen) - set(CHECKS):
             sys.exit(f"There is no check {min(unknown)!r}. There are: {', '.join(CHECKS)}.")
         targets = {name: CHECKS[name][1] for name in chosen}
-    results = {name: run(name, [*CHECKS[name][0], *what]) for name, what in targets.items()}
+    results: dict[str, tuple[bool, float]] = {}
+    for name, what in targets.items():
+        # What nbval has just compared with a run need not be run again to build the book.
+        compared = name == "book" and results.get("notebooks", (False,))[0]
+        results[name] = run(name, [*CHECKS[name][0], *what, *["--stored"] * compared])
     print()
     for name, (passed, seconds) in results.items():
         print(f"  {'passed' if passed else 'FAILED'}  {seconds:6.1f} s  {name}")
