@@ -16,8 +16,8 @@ function fitFormula(formula) {
   const [drawn, room] = [formula.firstElementChild, formula.parentElement].map(
     (part) => part.getBoundingClientRect().width
   );
-  if (formula.toggleAttribute("data-wide", drawn > room + 1) || formula.tabIndex === 0)
-    tellWide(formula);
+  if (formula.toggleAttribute("data-wide", drawn > room + 1)) return tellWide(formula);
+  for (const told of ["data-before", "data-after", "tabindex"]) formula.removeAttribute(told);
 }
 
 /** Boxes change their size as the window does, and where what held them folded is opened. */
