@@ -8,7 +8,9 @@ from contextlib import closing
 from pathlib import Path
 from types import ModuleType
 
+import nbformat
 import pytest
+from jupyter_cache import get_cache
 from test_repository import ROOT, load
 
 
@@ -40,6 +42,7 @@ def build_book(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
             (module.SITE / name).write_text(name)
 
     monkeypatch.setattr(module, "build", write_site)
+    monkeypatch.setattr(module, "execute", lambda notebooks: None)
     return module
 
 
@@ -114,6 +117,32 @@ def test_outputs_of_another_library_are_not_kept(build_book: ModuleType) -> None
     (build_book.ROOT / "pe_lib" / "numpy.py").write_text("after")
     build_book.main()
     assert not build_book.CACHE.exists()
+
+
+def test_notebooks_run_beside_their_data_and_a_failure_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    module = load("tools/build_book.py")
+    monkeypatch.setattr(module, "CACHE", tmp_path / "cache")
+    (tmp_path / "here").touch()
+    for name, code in (("good", 'open("here") and 1'), ("bad", 'open("nowhere")')):
+        notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(code)])
+        nbformat.write(notebook, tmp_path / f"{name}.ipynb")
+    good, bad = tmp_path / "good.ipynb", tmp_path / "bad.ipynb"
+    _, executed = module.execute([good]).merge_match_into_notebook(nbformat.read(good, 4))
+    assert executed.cells[0].outputs[0].data["text/plain"] == "1"
+    with pytest.raises(SystemExit, match=r"Not executed: .*bad\.ipynb"):
+        module.execute([good, bad])
+
+
+def test_stored_outputs_can_be_taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    module = load("tools/build_book.py")
+    monkeypatch.setattr(module, "CACHE", tmp_path / "cache")
+    path = ROOT / "book" / "09_tested_code.ipynb"
+    module.take_stored([path])
+    stored = nbformat.read(path, 4)
+    _, taken = get_cache(str(module.CACHE)).merge_match_into_notebook(nbformat.read(path, 4))
+    assert taken.cells == stored.cells
 
 
 def make_cache(build_book: ModuleType) -> tuple[Path, Path]:
