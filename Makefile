@@ -2,13 +2,16 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: help book test rehearsal lab notebooks status constraints stills vendor bench bench-gpu clean venv test-venv
+.PHONY: help book pdf test rehearsal lab notebooks status constraints stills vendor bench bench-gpu bench-site clean venv test-venv
 
 help: ## list the commands
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 14
 
 book: venv ## execute the notebooks and build the site in _build/html
 	@$(BIN)/python tools/build_book.py
+
+pdf: test-venv book ## print the whole book into _build/html/book.pdf
+	@$(BIN)/python tools/pdf.py
 
 test: test-venv ## check everything: style, types, library, notebooks, site
 	@$(BIN)/python tools/run_tests.py
@@ -39,6 +42,9 @@ stills: test-venv ## draw the stills of the live figures anew, in a browser
 
 vendor: venv ## fetch the scripts and fonts that the site serves, from npm
 	@$(BIN)/python tools/vendor.py
+
+bench-site: test-venv book ## measure how pages open on a slow phone
+	@$(BIN)/python tools/bench_site.py
 
 bench: ## measure speed and accuracy beside the peers, in an environment of its own
 	@test -x .venv-bench/bin/python || $(PYTHON) -m venv .venv-bench

@@ -152,12 +152,16 @@ def test_old_addresses_lead_on(browser: Browser, url: str, old: str, new: str) -
     page.close()
 
 
-def test_a_page_without_scripts_has_colours_and_its_mathematics(browser: Browser, url: str) -> None:
+def test_a_page_without_scripts_has_colours_mathematics_and_contents(
+    browser: Browser, url: str
+) -> None:
     with visit(browser, url + CHAPTER, Setting("dark", 390), java_script_enabled=False) as seen:
         theorem = seen.page.locator(".admonition.theorem").first
         expect(theorem).to_have_css("background-color", "rgb(238, 245, 250)")
         expect(seen.page.locator("noscript > p")).to_be_visible()
         expect(seen.page.locator("mjx-math").first).to_be_visible()
+        contents = seen.page.locator("#pst-primary-sidebar")
+        expect(contents.get_by_text("Glossary")).to_be_visible()
         expect(seen.page.locator("body")).to_have_css("background-color", "rgb(255, 255, 255)")
 
 

@@ -1,0 +1,31 @@
+"""`make pdf`: pages in order, with an outline, and a way to them."""
+
+import re
+import sys
+from pathlib import Path
+
+from playwright.sync_api import Browser
+from pypdf import PdfReader
+from site_under_test import SITE
+
+sys.path.append(str(Path(__file__).resolve().parents[2] / "tools"))
+import pdf
+
+FOLDED = "Block-diagonal matrices with blocks of the same sizes"  # in a proof that is folded
+
+
+def test_pages_are_printed_in_order(browser: Browser, tmp_path: Path) -> None:
+    pdf.write(browser, ["book/tour.html", "book/03_rotation.html"], tmp_path / "book.pdf")
+    printed = PdfReader(tmp_path / "book.pdf")
+    titles = [entry.title for entry in printed.outline if not isinstance(entry, list)]
+    assert titles == ["The book in ten minutes", "The rotation matrix T(Δx)"]
+    text = " ".join(page.extract_text() for page in printed.pages)
+    assert FOLDED in re.sub(r"\s+", " ", text)
+
+
+def test_the_landing_page_leads_to_it_once(tmp_path: Path) -> None:
+    landing = tmp_path / "index.html"
+    landing.write_text((SITE / "book" / "index.html").read_text())
+    for _ in range(2):
+        pdf.link(landing)
+    assert landing.read_text().count('href="../book.pdf"') == 1

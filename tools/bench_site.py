@@ -1,0 +1,88 @@
+"""Measure pages of the built site on a slow phone: 4 × slower processor, 1.4 Mbit/s, 560 ms.
+
+make bench-site                                          the landing page, chapters 3 and 7
+python tools/bench_site.py book/03_rotation.html …       some of the pages
+
+Requests and bytes are those of a first view, as a usual server compresses. Times are the median of
+three visits with an empty cache: the first text, the formulas of the first screen set, and the time
+that long tasks block the page. Layout shift is the browser's own sum, on the desk and on the phone.
+"""
+
+import statistics
+import sys
+from pathlib import Path
+
+from playwright.sync_api import Browser, sync_playwright
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.append(str(ROOT / "tests" / "site"))
+
+from site_under_test import SITE, Setting, serve, start_browser, visit  # noqa: E402
+
+VISITS = 3
+DEFAULT = "index", "03_rotation", "07_orthogonality"
+# Notes while the page loads, because a browser tells of long tasks and shifts as they happen.
+WATCH = """() => {
+  window.measured = { text: 0, maths: 0, blocked: 0, shift: 0 };
+  const note = (type, add) => new PerformanceObserver((list) => list.getEntries().forEach(add))
+    .observe({ type, buffered: true });
+  note("paint", (e) => { if (e.name === "first-contentful-paint") measured.text = e.startTime; });
+  note("longtask", (e) => { measured.blocked += Math.max(0, e.duration - 50); });
+  note("layout-shift", (e) => { if (!e.hadRecentInput) measured.shift += e.value; });
+  const look = () => {
+    const formulas = [...document.querySelectorAll(".bd-article .math")].filter((formula) =>
+      formula.checkVisibility() && formula.getBoundingClientRect().top < innerHeight);
+    const set = formulas.every((formula) => formula.querySelector("mjx-math"));
+    if (document.readyState !== "loading" && set && document.querySelector(".bd-footer-content"))
+      measured.maths = performance.now();
+    else setTimeout(look, 50);
+  };
+  look();
+}"""
+
+
+def measure(browser: Browser, address: str, width: int, slow: bool) -> dict[str, float]:
+    """One visit with an empty cache."""
+    context = browser.new_context(viewport={"width": width, "height": 844})
+    page = context.new_page()
+    page.add_init_script(f"({WATCH})()")
+    if slow:
+        devtools = context.new_cdp_session(page)
+        devtools.send("Network.enable")
+        throughput = {"downloadThroughput": 1.4e6 / 8, "uploadThroughput": 0.7e6 / 8}
+        limits = {"offline": False, "latency": 560, **throughput}
+        devtools.send("Network.emulateNetworkConditions", limits)
+        devtools.send("Emulation.setCPUThrottlingRate", {"rate": 4})
+    page.goto(address)
+    page.wait_for_function("measured.maths", timeout=90_000)
+    page.wait_for_timeout(6000 if slow else 1500)  # what comes later may block and shift too
+    measured: dict[str, float] = page.evaluate("measured")
+    context.close()
+    return measured
+
+
+def main() -> None:
+    pages = sys.argv[1:] or [f"book/{name}.html" for name in DEFAULT]
+    print("page                          requests  kB gz  text  maths  blocked  shift desk phone")
+    with sync_playwright() as playwright, serve(SITE) as url:
+        browser = start_browser(playwright)
+        for name in pages:
+            with visit(browser, url + name, Setting("light", 390)) as seen:
+                seen.page.wait_for_load_state("networkidle")
+                requests, size = len(seen.sizes), sum(seen.sizes.values()) // 1000
+            phone = [measure(browser, url + name, 390, slow=True) for _ in range(VISITS)]
+            desk = measure(browser, url + name, 1280, slow=False)
+            text, maths, blocked = (
+                statistics.median(one[what] for one in phone) / 1000
+                for what in ("text", "maths", "blocked")
+            )
+            print(
+                f"{name:30} {requests:7} {size:6} {text:5.1f} {maths:6.1f} {blocked:8.2f}"
+                f" {desk['shift']:10.3f} {max(one['shift'] for one in phone):5.3f}",
+                flush=True,
+            )
+        browser.close()
+
+
+if __name__ == "__main__":
+    main()
