@@ -51,15 +51,28 @@ function closeOutline() {
   outline?.addEventListener("click", ({ target }) => target.closest("a") && outline.close());
 }
 
-/** The search quotes from the article alone, without its formulas. */
+/** The search quotes from the article alone, without its formulas, and opens the section quoted. */
 function quoteArticles() {
   if (typeof Search === "undefined") return;
+  const parse = (source) => new DOMParser().parseFromString(source, "text/html");
   Search.htmlToText = (source, anchor) => {
-    const page = new DOMParser().parseFromString(source, "text/html");
+    const page = parse(source);
     page.querySelectorAll(".headerlink, script, style").forEach((part) => part.remove());
     page.querySelectorAll(".math").forEach((formula) => formula.replaceWith("…"));
     const quoted = (anchor && page.querySelector(`article ${anchor}`)) || page.querySelector("article");
     return quoted?.textContent ?? "";
+  };
+  const summarise = Search.makeSearchSummary;
+  Search.makeSearchSummary = (source, words, anchor) => {
+    const count = ({ textContent }) =>
+      [...words].filter((word) => textContent.toLowerCase().includes(word)).length;
+    // The first section with the most of the words, and of those around each other the innermost.
+    const better = (a, b) => (count(b) > count(a) || (count(b) === count(a) && a.contains(b)) ? b : a);
+    const sections = [...parse(source).querySelectorAll("article section[id]")];
+    const hash = anchor || (sections.length ? `#${sections.reduce(better).id}` : "");
+    const summary = summarise(source, words, hash);
+    queueMicrotask(() => summary?.parentElement && (summary.parentElement.querySelector("a").hash = hash));
+    return summary;
   };
 }
 

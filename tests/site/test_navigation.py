@@ -65,11 +65,15 @@ def test_the_header_tells_the_place_and_leads_on(at_a_desk: Visit) -> None:
 
 
 def ask(page: Page, word: str) -> None:
+    """The hit quotes the section that holds the word, and opens it."""
     page.keyboard.type(word)
     page.keyboard.press("Enter")
     page.wait_for_url(f"**/search.html?q={word}")
     result = page.locator("#search-results li", has=page.locator(f"a[href*='{CHAPTER}']")).first
     expect(result.locator(".context")).to_contain_text(word)
+    _, section = str(result.locator("a").first.get_attribute("href")).split("#")
+    assert word in parsed(SITE / CHAPTER).select(f"article [id='{section}']")[0].get_text()
+    assert section != parsed(SITE / CHAPTER).select("article > section")[0]["id"]
     quoted = page.locator("#search-results").inner_text()
     assert "\\" not in quoted, "a formula as it is written"
     assert ".ipynb" not in quoted, "the names of buttons"
