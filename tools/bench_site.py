@@ -4,8 +4,9 @@ make bench-site                                          the landing page, chapt
 python tools/bench_site.py book/03_rotation.html …       some of the pages
 
 Requests and bytes are those of a first view, as a usual server compresses. Times are the median of
-three visits with an empty cache: the first text, the formulas of the first screen set, and the time
-that long tasks block the page. Layout shift is the browser's own sum, on the desk and on the phone.
+three visits with an empty cache: the first text, the formulas of the first screen set in their two
+fonts, and the time that long tasks block the page. Layout shift is the browser's own sum, on the
+desk and on the phone.
 """
 
 import statistics
@@ -33,8 +34,9 @@ WATCH = """() => {
     const formulas = [...document.querySelectorAll(".bd-article .math")].filter((formula) =>
       formula.checkVisibility() && formula.getBoundingClientRect().top < innerHeight);
     const set = formulas.every((formula) => formula.querySelector("mjx-math"));
-    if (document.readyState !== "loading" && set && document.querySelector(".bd-footer-content"))
-      measured.maths = performance.now();
+    const filled = measured.text && document.documentElement.scrollHeight > 2 * innerHeight;
+    const fonts = ["MJXTEX", "MJXTEX-I"].every((name) => document.fonts.check(`1em ${name}`));
+    if (filled && set && fonts) measured.maths = performance.now();
     else setTimeout(look, 50);
   };
   look();
