@@ -306,7 +306,8 @@ class RotaryPositionalEncoding(_Holding):
     next step starts where the cache ends:
 
     >>> cache = torch.cat((rotary(k[:, :, :9]), rotary(k[:, :, 9:], offset=9)), dim=-2)
-    >>> torch.allclose(rotary(q[:, :, 9:], offset=9) @ cache.mT, (rotary(q) @ cache.mT)[:, :, 9:])
+    >>> step, whole = rotary(q[:, :, 9:], offset=9) @ cache.mT, rotary(q) @ cache.mT
+    >>> torch.allclose(step, whole[:, :, 9:], atol=1e-4)
     True
 
     Positions of your own, as of packed sequences, become tables once for all layers, q and k:
