@@ -55,11 +55,11 @@ A ``TypeError`` or ``ValueError`` names the argument, the value it got and what 
 is written into what you pass, and nothing returned is a view of a cache.
 """
 
-from collections import deque
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
-from typing import Any, NamedTuple, SupportsFloat, SupportsIndex
+from itertools import repeat
+from typing import TYPE_CHECKING, Any, NamedTuple, SupportsFloat, SupportsIndex
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
@@ -73,8 +73,18 @@ __all__ = [
     "sinusoidal_encoding", "sinusoidal_table",
 ]  # fmt: skip
 
+if TYPE_CHECKING:  # the default of a type variable came with Python 3.13
+    from typing_extensions import TypeVar
+
+    F = TypeVar("F", bound=np.floating, default=np.floating)
+else:
+    from typing import TypeVar
+
+    F = TypeVar("F", bound=np.floating)
 FloatArray = NDArray[np.floating]
 ComplexArray = NDArray[np.complex128]
+Part = tuple[FloatArray, ComplexArray, ComplexArray]
+FloatDType = type[F] | np.dtype[F] | str
 
 ENCODING_OF_0 = 1j  # the pair [sin 0, cos 0]
 BLOCK = 64  # rows that share one product with PE(start)·T(64a)
@@ -116,8 +126,8 @@ def sinusoidal_table(
     seq_len: SupportsIndex, d_model: SupportsIndex, *, start: SupportsIndex = 0,
     base: SupportsFloat = 10_000.0, spacing: Spacing = "paper",
     frequencies: ArrayLike | None = None, layout: Layout = "interleaved",
-    dtype: DTypeLike = np.float32, workers: SupportsIndex = 1,
-) -> FloatArray:  # fmt: skip
+    dtype: FloatDType[F] = "float32", workers: SupportsIndex = 1,
+) -> NDArray[F]:  # fmt: skip
     """Encodings of the contiguous positions start … start + seq_len − 1, one a row.
 
     ``d_model``, ``base`` and ``spacing`` are as for `frequencies`; ``frequencies=`` takes d_model/2
@@ -143,8 +153,8 @@ def sinusoidal_table(
 def sinusoidal_encoding(
     positions: ArrayLike, d_model: SupportsIndex, *, base: SupportsFloat = 10_000.0,
     spacing: Spacing = "paper", frequencies: ArrayLike | None = None,
-    layout: Layout = "interleaved", dtype: DTypeLike = np.float32,
-) -> FloatArray:  # fmt: skip
+    layout: Layout = "interleaved", dtype: FloatDType[F] = "float32",
+) -> NDArray[F]:  # fmt: skip
     """Encodings of any positions: integers or floats, negative too, in any order and shape.
 
     The result, a new array of shape (…, d_model), has the axes of ``positions`` first. For integers
@@ -160,7 +170,7 @@ def sinusoidal_encoding(
     if (dense := _dense_range(positions)) is not None:
         first, seq_len = dense
         return _table(seq_len, first, spec, layout, dtype).take(positions - first, axis=0)
-    encoding = np.empty((*positions.shape, spec.d_model), dtype)
+    encoding: NDArray = np.empty((*positions.shape, spec.d_model), dtype)
     rows = encoding.reshape(positions.size, spec.d_model)
     for chunk, turned in _turns(positions, spec):
         _store(rows[chunk], ENCODING_OF_0 * turned, layout)
@@ -171,8 +181,8 @@ def sinusoidal_encoding(
 def rotation_matrix(
     offset: SupportsFloat, d_model: SupportsIndex, *, base: SupportsFloat = 10_000.0,
     spacing: Spacing = "paper", frequencies: ArrayLike | None = None,
-    layout: Layout = "interleaved", dtype: DTypeLike = np.float64,
-) -> FloatArray:  # fmt: skip
+    layout: Layout = "interleaved", dtype: FloatDType[F] = "float64",
+) -> NDArray[F]:  # fmt: skip
     """The matrix T(Δx) with PE(x + Δx) = PE(x) · T(Δx) for every x, of shape (d_model, d_model).
 
     In the interleaved layout T is block-diagonal with the 2×2 blocks
@@ -325,34 +335,20 @@ def _powers(step: int, spec: Spec) -> ComplexArray:
 
 def _table(
     seq_len: int, start: int, spec: Spec, layout: Layout, dtype: DTypeLike, workers: int = 1
-) -> FloatArray:
-    """Every worker takes the next part that is left; one of them is the caller's thread."""
+) -> NDArray:
     table = np.empty((seq_len, spec.d_model), dtype)
     workers = max(1, min(workers, table.size // WORTH_A_THREAD))
-    parts = deque(_parts(table, start, spec, workers))
-
-    def work() -> None:
-        while True:
-            try:
-                part = parts.popleft()
-            except IndexError:  # no part is left
-                return
-            _store_products(*part, layout)
-
+    parts = _parts(table, start, spec, workers)
     if workers == 1:
-        work()
-        return table
-    with ThreadPoolExecutor(workers - 1) as pool:  # NumPy multiplies without Python's lock
-        others = [pool.submit(work) for _ in range(1, workers)]
-        work()
-    for other in others:
-        other.result()
+        for part in parts:
+            _store_products(part, layout)
+    else:
+        with ThreadPoolExecutor(workers) as pool:  # NumPy multiplies without Python's lock
+            list(pool.map(_store_products, parts, repeat(layout)))
     return table
 
 
-def _parts(
-    table: FloatArray, start: int, spec: Spec, workers: int
-) -> Iterator[tuple[FloatArray, ComplexArray, ComplexArray]]:
+def _parts(table: NDArray, start: int, spec: Spec, workers: int) -> Iterator[Part]:
     """The rows of a table in blocks of 64, 64 blocks at a time and these in equal parts, each with
     PE(origin)·T(64a) of its blocks a, and T(b). The last block may be shorter."""
     near = _powers(1, spec)
@@ -370,10 +366,9 @@ def _parts(
             yield rows[np.newaxis, -left:], ahead[-1:], near[:left]
 
 
-def _store_products(
-    rows: FloatArray, ahead: ComplexArray, near: ComplexArray, layout: Layout
-) -> None:
+def _store_products(part: Part, layout: Layout) -> None:
     """``rows[a, b] = ahead[a] · near[b]``, straight into the rows where they can hold pairs."""
+    rows, ahead, near = part
     if _holds_pairs(rows.dtype, layout):
         return _multiply(ahead[:, np.newaxis], near, _as_complex(rows))
     for block, first in zip(rows, ahead, strict=True):
