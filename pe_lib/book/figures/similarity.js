@@ -110,7 +110,7 @@ peLive.define("similarity", () => {
     if (here.rise) {
       const [rx, ry] = [px(here.rise), py(floor(k[here.rise]))];
       parts.push(circle(rx, ry, 8, "ring is-plain"));
-      parts.push(text(rx - 8, ry + 24, `first rise after ${here.rise}`, "end halo"));
+      parts.push(text(rx + 9, ry - 9, String(here.rise), "halo"));
     }
     return { width: wide ? 640 : 360, height: wide ? 294 : 326, parts };
   }
@@ -119,7 +119,7 @@ peLive.define("similarity", () => {
     const { base } = state;
     const rise = firstRise(state);
     const fall = fixed(Math.log(2) / Math.log(base), 3);
-    const risen = rise ? `K first rises after offset ${rise}` : `K does not rise up to offset ${FURTHEST}`;
+    const risen = rise ? `K first rises after offset ${rise} (○)` : `K does not rise up to offset ${FURTHEST}`;
     return `${risen}. Each doubling of the offset lowers the law by ln 2 / ln B = ${fall}.`;
   }
 
