@@ -58,6 +58,7 @@ peLive.define("orbit", () => {
     const cell = side / COUNT;
     const edge = (k) => (k + 0.5) * cell;
     const [cx, cy] = [left + edge(whole + CHORD), top + edge(whole)];
+    const mark = chords[whole] > Math.max(...distances.flat()) / 2 ? "on-light" : "on-dark";
     const href = `data:image/bmp;base64,${bitmap(distances)}`;
     const most = Math.max(2, Math.ceil(Math.max(...chords)));
     const axes = plot({
@@ -72,8 +73,8 @@ peLive.define("orbit", () => {
       dot(from, "is-x", 6),
       dot(to, "is-moved", 6),
       tag("image", { x: left, y: top, width: side, height: side, href, class: "pixels" }),
-      line(left + edge(CHORD), top + edge(0), left + edge(COUNT - 1), top + edge(COUNT - 1 - CHORD), "on-dark thin dashed"),
-      circle(cx, cy, 7, "on-dark ring"),
+      line(left + edge(CHORD), top + edge(0), left + edge(COUNT - 1), top + edge(COUNT - 1 - CHORD), `${mark} thin dashed`),
+      circle(cx, cy, 7, `${mark} ring`),
       circle(cx, cy, 18, "reach", { "data-handle": "chord" }),
       text(left, 8, "matrix of distances", "small muted"),
       axes.axes,
