@@ -2,8 +2,9 @@
 raises an error that names the argument, the value it got and what is allowed."""
 
 import math
-import numbers
 import operator
+import reprlib
+from collections.abc import Callable
 from itertools import zip_longest
 from typing import Any, Literal, NamedTuple, SupportsFloat, SupportsIndex, get_args
 
@@ -35,30 +36,28 @@ def spec(
         return Spec(width, number, spacing, None)
     if number != 10_000 or spacing != "paper":
         raise ValueError(f"base and spacing must be left out beside frequencies, got base {base!r}")
+    if getattr(frequencies, "requires_grad", False):
+        raise ValueError("frequencies must be numbers that are not learned, got requires_grad=True")
     allowed = f"frequencies must be {width // 2} finite numbers of magnitude up to 2**20"
     try:
         listed = frequencies.tolist() if hasattr(frequencies, "tolist") else list(frequencies)
         given = tuple([real("frequencies", value) for value in listed])
     except (TypeError, ValueError, RuntimeError):  # RuntimeError: a tensor without values
-        raise TypeError(f"{allowed}, got {frequencies!r}") from None
+        raise TypeError(f"{allowed}, got {reprlib.repr(frequencies)}") from None
     if len(given) != width // 2 or any(abs(value) > 2**20 for value in given):
-        raise ValueError(f"{allowed}, got {len(given)}: {given}")
+        raise ValueError(f"{allowed}, got {len(given)}: {reprlib.repr(given)}")
     return Spec(width, number, spacing, given)
 
 
 def integer(name: str, value: SupportsIndex, *, at_least: int | None = None) -> int:
     """An integer (Python's or NumPy's, no bool), not below ``at_least``."""
     allowed = "an integer" if at_least is None else f"an integer of at least {at_least}"
-    if not _is_python_s(value, int):
-        if isinstance(value, bool) or not hasattr(value, "__index__") or not _is_one_number(value):
-            raise TypeError(f"{name} must be {allowed}, got {value!r}")
-        try:
-            value = operator.index(value)
-        except TypeError:
-            raise TypeError(f"{name} must be {allowed}, got {value!r}") from None
-    if at_least is not None and value < at_least:  # type: ignore[operator]
-        raise ValueError(f"{name} must be {allowed}, got {value}")
-    return value  # type: ignore[return-value]
+    number = _one_number(value, int, operator.index)
+    if number is None:
+        raise TypeError(f"{name} must be {allowed}, got {value!r}")
+    if at_least is not None and number < at_least:
+        raise ValueError(f"{name} must be {allowed}, got {number}")
+    return number  # type: ignore[no-any-return]
 
 
 def start(value: SupportsIndex, seq_len: int) -> int:
@@ -77,30 +76,27 @@ def even(name: str, value: SupportsIndex) -> int:
 
 def real(name: str, value: SupportsFloat) -> float:
     """One finite real number, of Python or a zero-dimensional array."""
-    if not _is_python_s(value, float):
-        refused = isinstance(value, (bool, str, bytes)) or not hasattr(value, "__float__")
-        if refused or not _is_one_number(value):
-            raise TypeError(f"{name} must be a finite real number, got {value!r}")
-        try:
-            value = float(value)
-        except (TypeError, ValueError, OverflowError):
-            raise TypeError(f"{name} must be a finite real number, got {value!r}") from None
-    if not -math.inf < value < math.inf:  # type: ignore[operator]
+    number = _one_number(value, float, float)
+    if number is None:
+        raise TypeError(f"{name} must be a finite real number, got {value!r}")
+    if not -math.inf < number < math.inf:
         raise ValueError(f"{name} must be a finite real number, got {value!r}")
-    return value  # type: ignore[return-value]
+    return number  # type: ignore[no-any-return]
 
 
-def _is_python_s(value: object, kind: type) -> bool:
-    """A Python number, or PyTorch's symbol of one in a graph, whose value is not to be fixed."""
-    return type(value) is kind or type(value).__name__ == {int: "SymInt", float: "SymFloat"}[kind]
-
-
-def _is_one_number(value: object) -> bool:
-    """A real number, or an array of no axes that holds one, of NumPy or PyTorch."""
-    if isinstance(value, numbers.Complex) and not isinstance(value, numbers.Real):
-        return False
-    dtype = getattr(value, "dtype", "float64")
-    return getattr(value, "ndim", 0) == 0 and any(kind in str(dtype) for kind in ("int", "float"))
+def _one_number(value: Any, python: type, convert: Callable[[Any], Any]) -> Any:
+    """Python's number, or PyTorch's symbol of one in a graph, whose value is not to be fixed, as it
+    is; another real number, or an array of no axes that holds one, converted; else None."""
+    if type(value) is python or type(value).__name__ == {int: "SymInt", float: "SymFloat"}[python]:
+        return value
+    kind = str(getattr(value, "dtype", "float"))
+    refused = isinstance(value, (bool, str, bytes, complex)) or getattr(value, "ndim", 0) != 0
+    if refused or not ("int" in kind or "float" in kind):
+        return None
+    try:
+        return convert(value)
+    except (TypeError, ValueError, OverflowError):
+        return None
 
 
 def choice(name: str, value: str, allowed: tuple[str, ...]) -> None:
@@ -110,8 +106,7 @@ def choice(name: str, value: str, allowed: tuple[str, ...]) -> None:
 
 def axes(name: str, shape: Shape, *, at_least: int) -> None:
     if len(shape) < at_least:
-        needed = "(…, d_model)" if at_least == 1 else "(…, rows, d_model)"
-        raise ValueError(f"{name} must be of shape {needed}, got {shape}")
+        raise ValueError(f"{name} must have at least {at_least} axes, got shape {shape}")
 
 
 def row_width(name: str, width: int, d_model: int, called: str = "d_model") -> None:

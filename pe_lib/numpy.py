@@ -10,8 +10,7 @@ An angle ω·x of a far position, rounded to float64, is wrong by half an ulp of
 whole turns do not matter. So f = ω/2π, in turns per position, is stored as a fraction of 128 bits,
 and x·f is formed in integers that wrap: at 2⁶⁴, one turn, a 64-bit integer starts again at 0, and
 whole turns are gone without a rounding error. What is left is the nearest of 1024 marks, stored to
-more digits than a float64 has, and a small rest, which needs three terms of a series. Hardware that
-synthesises frequencies does the same, with what it calls a phase accumulator.
+more digits than a float64 has, and a small rest, which needs three terms of a series.
 
 The theorem is the algorithm
 ----------------------------
@@ -55,6 +54,7 @@ A ``TypeError`` or ``ValueError`` names the argument, the value it got and what 
 is written into what you pass, and nothing returned is a view of a cache.
 """
 
+import reprlib
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
@@ -179,7 +179,7 @@ def sinusoidal_encoding(
 
 @np.errstate(under="ignore")
 def rotation_matrix(
-    offset: SupportsFloat, d_model: SupportsIndex, *, base: SupportsFloat = 10_000.0,
+    offset: ArrayLike, d_model: SupportsIndex, *, base: SupportsFloat = 10_000.0,
     spacing: Spacing = "paper", frequencies: ArrayLike | None = None,
     layout: Layout = "interleaved", dtype: FloatDType[F] = "float64",
 ) -> NDArray[F]:  # fmt: skip
@@ -193,10 +193,11 @@ def rotation_matrix(
     array([[ 0.54 , -0.841],
            [ 0.841,  0.54 ]])
     """
-    offset = float(_as_positions("offset", check.real("offset", offset)))
+    position = _as_positions("offset", offset)
+    check.broadcast("offset", position.shape, (), "one number")
     spec = check.spec(d_model, base, spacing, frequencies)
     check.choice("layout", layout, check.LAYOUTS)
-    turned = _turn(np.array(offset), spec)
+    turned = _turn(position, spec)
     matrix = np.zeros((spec.d_model, spec.d_model), _as_float_dtype(dtype))
     s, c = _halves(np.arange(spec.d_model), layout)  # the columns in which each pair stands
     matrix[s, s] = matrix[c, c] = turned.real
@@ -416,15 +417,14 @@ def _as_positions(name: str, values: ArrayLike) -> NDArray:
     """Real numbers below 2⁶³ in magnitude: integers as int64, others as float64."""
     array = _as_array(name, values)
     if array.dtype.kind not in "iuf":
-        raise TypeError(f"{name} must be real numbers, got {values!r} of dtype {array.dtype}")
+        got = reprlib.repr(values)
+        raise TypeError(f"{name} must be real numbers of at most 64 bits, got {got}")
     if array.dtype.kind == "i":
         return array.astype(np.int64)
     with np.errstate(over="ignore"):  # what a float64 cannot hold becomes infinite, and is refused
         numbers = array.astype(np.float64)
-    if not (good := np.isfinite(numbers)).all():
-        raise ValueError(f"{name} must be finite, got {numbers[~good].flat[0]}")
     if not (good := (numbers >= -(2.0**63)) & (numbers < 2.0**63)).all():
-        raise ValueError(f"{name} must fit 64 bits, got {numbers[~good].flat[0]}")
+        raise ValueError(f"{name} must be finite and fit 64 bits, got {numbers[~good].flat[0]}")
     return numbers if array.dtype.kind == "f" else array.astype(np.int64)
 
 
@@ -451,4 +451,6 @@ def _as_array(name: str, values: ArrayLike) -> NDArray:
     try:
         return np.asarray(values)
     except ValueError:  # NumPy's own message does not name the argument
-        raise ValueError(f"{name} must have rows of one length, got {values!r}") from None
+        raise ValueError(
+            f"{name} must have rows of one length, got {reprlib.repr(values)}"
+        ) from None

@@ -34,6 +34,7 @@ Device = torch.device | str | int | None
 Frequencies = Tensor | ArrayLike | None
 Constants = tuple[Tensor, Tensor, Tensor, Tensor]
 Rows = tuple[Tensor, ...]
+Tables = tuple[Tensor, Tensor]
 CONSTANTS = "(SymInt d_model, float base, str spacing, float[]? given, Device device)"
 FLOATS = "float16, bfloat16, float32 or float64"
 HALF_DTYPES = (torch.float16, torch.bfloat16)
@@ -100,7 +101,7 @@ def sinusoidal_encoding(
 
 
 def rotation_matrix(
-    offset: SupportsFloat, d_model: SupportsIndex, *, base: SupportsFloat = 10_000.0,
+    offset: Tensor | ArrayLike, d_model: SupportsIndex, *, base: SupportsFloat = 10_000.0,
     spacing: Spacing = "paper", frequencies: Frequencies = None, layout: Layout = "interleaved",
     dtype: torch.dtype = torch.float64, device: Device = None,
 ) -> Tensor:  # fmt: skip
@@ -111,11 +112,9 @@ def rotation_matrix(
     """
     spec = check.spec(d_model, base, spacing, frequencies)
     _check_options(layout, dtype)
-    if not isinstance(offset, Tensor):
-        offset = check.real("offset", offset)
-    elif offset.ndim:
-        raise TypeError(f"offset must be a finite real number, got shape {tuple(offset.shape)}")
-    sin, cos = _encode(_as_positions("offset", offset, device), spec, "split", dtype).chunk(2)
+    position = _as_positions("offset", offset, device)
+    check.broadcast("offset", tuple(position.shape), (), "one number")
+    sin, cos = _encode(position, spec, "split", dtype).chunk(2)
     above, below = (cos.diag(), (-sin).diag()), (sin.diag(), cos.diag())
     matrix = torch.cat((torch.hstack(above), torch.hstack(below)))
     if layout == "split":
@@ -289,11 +288,11 @@ class RotaryPositionalEncoding(_Holding):
     the cosines and sines of ``max_len`` positions, so that a step of decoding costs two or three
     kernels; sequences that run on past them double what is held. One module may serve all layers.
 
-    ``frequencies=`` takes one for each pair that is turned, in place of those of the base: linear,
-    NTK-aware, YaRN and Llama 3 scaling are other frequencies. ``rotary_dim`` is the number of
-    entries, from the first, that are turned; all of them by default. ``layout="interleaved"`` pairs
-    neighbouring entries (RoFormer, and Meta's own code of Llama), ``"split"`` pairs entry i with
-    entry i + rotary_dim/2 (GPT-NeoX, and Llama in transformers).
+    ``frequencies=`` takes one for each pair that is turned, in place of those of the base (others'
+    rope_theta): linear, NTK-aware, YaRN and Llama 3 scaling are other frequencies. ``rotary_dim``
+    is the number of entries, from the first, that are turned; all of them by default.
+    ``layout="interleaved"`` pairs neighbouring entries (RoFormer, and Meta's own code of Llama),
+    ``"split"`` pairs entry i with entry i + rotary_dim/2 (GPT-NeoX, and Llama in transformers).
 
     Moving query and key on by the same distance leaves their score as it was:
 
@@ -331,18 +330,20 @@ class RotaryPositionalEncoding(_Holding):
 
     def forward(
         self, x: Tensor, *, positions: Tensor | None = None, offset: SupportsIndex = 0,
-        tables: tuple[Tensor, Tensor] | None = None,
+        tables: Tables | None = None,
     ) -> Tensor:  # fmt: skip
         """Rotate ``x`` of shape (…, seq, head_dim) at positions offset … offset + seq − 1.
 
-        ``positions`` that broadcast to (…, seq) take the place of those, and so do `tables` that
-        were made of them. Half types are computed in float32.
+        ``positions`` that broadcast to (…, seq) take the place of those: transformers' position_ids
+        as ``ids[:, None]``. So do `tables` that were made of them, once for many calls. Half types
+        are computed in float32.
         """
         _check_floats("x", x, axes=2)
         check.row_width("x", x.shape[-1], self.head_dim, "head_dim")
         if tables is not None:
             if positions is not None or offset != 0:
                 raise ValueError("positions and offset must be left out where tables are given")
+            self._check_tables(tables, x)
             factors: Rows = tables
         elif positions is None:
             factors = self._rows_for(x, offset, WORKING[x.dtype])
@@ -354,15 +355,21 @@ class RotaryPositionalEncoding(_Holding):
             return _rotate(x, factors, self.layout)
         return torch.cat((_rotate(x[..., :width], factors, self.layout), x[..., width:]), dim=-1)
 
-    def tables(
-        self, positions: Tensor, *, dtype: torch.dtype = torch.float32
-    ) -> tuple[Tensor, Tensor]:
+    def _check_tables(self, tables: Tables, x: Tensor) -> None:
+        needed = WORKING[x.dtype], self.spec.d_model // (2 if self.layout == "interleaved" else 1)
+        if (found := [(each.dtype, each.shape[-1]) for each in tables]) != [needed, needed]:
+            raise ValueError(f"tables must be two of dtype and last axis {needed}, got {found}")
+        rows = tuple(tables[0].shape[:-1])
+        check.broadcast("tables", rows, tuple(x.shape[:-1]), "x.shape[:-1]")
+
+    def tables(self, positions: Tensor, *, dtype: torch.dtype = torch.float32) -> Tables:
         """Cosines and sines of any positions, on their device, for `forward`.
 
         They have one more axis than ``positions``, and are arranged for the layout: in
         ``"interleaved"`` one entry a pair; in ``"split"`` one for each entry of x that is turned,
-        the sines with the sign with which its partner is added. ``dtype`` is float64 for x of
-        float64, and else float32. Both may be multiplied by a factor, as YaRN does.
+        the sines with the sign with which its partner is added, which those of transformers lack.
+        ``dtype`` is float64 for x of float64, and else float32. Both may be multiplied by a factor,
+        as YaRN does.
         """
         rows = _encode(_as_positions("positions", positions, None), self.spec, "split", dtype)
         sin, cos = rows.chunk(2, dim=-1)
@@ -540,7 +547,7 @@ def _rotate(x: Tensor, factors: Rows, layout: Layout) -> Tensor:
     return torch.view_as_real(turned).flatten(-2).to(x.dtype)
 
 
-def _arrange(cos: Tensor, sin: Tensor, layout: Layout) -> tuple[Tensor, Tensor]:
+def _arrange(cos: Tensor, sin: Tensor, layout: Layout) -> Tables:
     if layout == "interleaved":
         return cos, sin
     return torch.cat((cos, cos), dim=-1), torch.cat((-sin, sin), dim=-1)
