@@ -106,7 +106,7 @@ def choice(name: str, value: str, allowed: tuple[str, ...]) -> None:
 
 def axes(name: str, shape: Shape, *, at_least: int) -> None:
     if len(shape) < at_least:
-        raise ValueError(f"{name} must have at least {at_least} axes, got shape {shape}")
+        raise ValueError(f"{name} must have ndim of at least {at_least}, got shape {shape}")
 
 
 def row_width(name: str, width: int, d_model: int, called: str = "d_model") -> None:
