@@ -29,6 +29,19 @@ class Backend:
     def numpy(self, values: Any) -> np.ndarray:
         return np.asarray(values if self.name == "numpy" else values.detach())
 
+    def table(self, *sizes: int, dtype: str = "float64", **options: Any) -> np.ndarray:
+        return self.numpy(self.pe.sinusoidal_table(*sizes, dtype=self.dtype(dtype), **options))
+
+    def encoding(
+        self, positions: Any, d_model: int, *, dtype: str = "float64", **options: Any
+    ) -> np.ndarray:
+        options["dtype"] = self.dtype(dtype)
+        return self.numpy(self.pe.sinusoidal_encoding(positions, d_model, **options))
+
+    def matrix(self, offset: float, d_model: int, **options: Any) -> np.ndarray:
+        return self.numpy(self.pe.rotation_matrix(offset, d_model, **options))
+
 
 NUMPY, TORCH = Backend("numpy", pe_lib.numpy), Backend("torch", pe_lib.torch)
 both = pytest.mark.parametrize("backend", [NUMPY, TORCH], ids=lambda backend: backend.name)
+both_layouts = pytest.mark.parametrize("layout", ["interleaved", "split"])

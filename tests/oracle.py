@@ -6,15 +6,18 @@ from typing import Any
 
 import mpmath
 import numpy as np
-from numpy.typing import NDArray
 
 PRECISION = 320  # bits: enough for the angle, its whole turns, and its distance from a zero
 FRACTION = 256  # bits of the integer phase
 
 
 @lru_cache(maxsize=64)
-def frequency(i: int, d_model: int, base: float, spacing: str) -> Any:
+def frequency(
+    i: int, d_model: int, base: float = 10_000.0, spacing: str = "paper", frequencies: Any = None
+) -> Any:
     """ω_i by its definition, an mpmath number."""
+    if frequencies is not None:
+        return mpmath.mpf(frequencies[i])
     pairs = d_model // 2
     steps = pairs if spacing == "paper" else max(pairs - 1, 1)
     with mpmath.workprec(PRECISION):
@@ -50,14 +53,19 @@ def near_zeros(omega: Any, limit: int) -> Iterator[int]:
             before, denominator = denominator, int(mpmath.floor(ratio)) * denominator + before
 
 
-def largest_excess(
-    entries: NDArray[np.floating], exact: list[Any], ulps: float
-) -> tuple[float, int]:
-    """How far the worst entry is off, beyond ``ulps`` of its own ulp, and which one it is."""
+def error(row: np.ndarray, clocks: dict[str, Any], x: float) -> float:
+    """How far the worst of some entries of PE(x), in the interleaved layout, is off: of the first
+    and the last pair and four others. The exact values of odd integers come by the phase."""
+    last = clocks["d_model"] // 2 - 1
+    others = np.random.default_rng(int(abs(x))).integers(0, last + 1, 4)
+    by_phase = isinstance(x, int) and x % 2 == 1
+    return max(error_of_pair(row, clocks, x, i, by_phase) for i in {0, last, *others.tolist()})
+
+
+def error_of_pair(
+    row: np.ndarray, clocks: dict[str, Any], x: Any, i: int, by_phase: bool
+) -> float:
+    omega = frequency(i, **clocks)
+    exact = sine_and_cosine_by_phase(omega, x) if by_phase else sine_and_cosine(omega, x)
     with mpmath.workprec(PRECISION):
-        excess = [
-            float(abs(mpmath.mpf(float(entry)) - true) - ulps * float(np.spacing(abs(entry))))
-            for entry, true in zip(entries, exact, strict=True)
-        ]
-    worst = int(np.argmax(excess))
-    return excess[worst], worst
+        return max(float(abs(mpmath.mpf(float(row[2 * i + k])) - exact[k])) for k in (0, 1))

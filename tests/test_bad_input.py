@@ -14,38 +14,27 @@ from backends import NUMPY, TORCH, Backend, both
 BY_BOTH = """
 table(4, 7) → ValueError: d_model must be a positive even integer, got 7
 table(4, 0) → ValueError: d_model must be a positive even integer, got 0
-encoding([1], -8) → ValueError: d_model must be a positive even integer, got -8
 table(4, 8.0) → TypeError: d_model must be an integer, got 8.0
-table(4, "8") → TypeError: d_model must be an integer, got '8'
 table(4, True) → TypeError: d_model must be an integer, got True
 table(4, torch.tensor(8.0)) → TypeError: d_model must be an integer, got tensor(8.)
 table(-1, 8) → ValueError: seq_len must be an integer of at least 0, got -1
-table(4.0, 8) → TypeError: seq_len must be an integer of at least 0, got 4.0
-table([4], 8) → TypeError: seq_len must be an integer of at least 0, got [4]
 table(torch.tensor(True), 8) → TypeError: seq_len must be an integer ... got tensor(True)
 table(torch.tensor([3]), 8) → TypeError: seq_len must be an integer ... got tensor([3])
 table(4, 8, start=0.5) → TypeError: start must be an integer, got 0.5
 table(4, 8, start=2**63) → ValueError: start must be ... to 2**63 - 4, got 9223372036854775808
 table(4, 8, start=-(2**63) - 1) → ValueError: start must be ... got -9223372036854775809
 table(4, 8, base=0.5) → ValueError: base must be a finite number of at least 1, got 0.5
-encoding([1], 8, base=-1) → ValueError: base must be a finite number of at least 1, got -1.0
 table(4, 8, base=inf) → ValueError: base must be a finite real number, got inf
-table(4, 8, base=nan) → ValueError: base must be a finite real number, got nan
 table(4, 8, base="1") → TypeError: base must be a finite real number, got '1'
-table(4, 8, base=1j) → TypeError: base must be a finite real number, got 1j
 table(4, 8, base=np.complex128(3)) → TypeError: base must be ...real number, got np.complex128(3+0j)
 table(4, 8, base=10**400) → TypeError: base must be a finite real number, got 1000...
 table(4, 8, base=Unknown()) → TypeError: base must be a finite real number, got ...Unknown...
 table(4, 8, base=True) → TypeError: base must be a finite real number, got True
 table(4, 8, base=np.True_) → TypeError: base must be a finite real number, got np.True_
-table(4, 8, base=torch.tensor(True)) → TypeError: base must be a ...real number, got tensor(True)
-table(4, 8, base=np.array("9")) → TypeError: base must be a finite real number, got array('9'...
 table(4, 8, spacing="log") → ValueError: spacing must be one of 'paper', 'tensor2tensor', got 'log'
-table(4, 8, spacing=[]) → ValueError: spacing must be one of 'paper', 'tensor2tensor', got []
 table(4, 8, frequencies=[1.0]) → ValueError: frequencies must be 4 finite numbers ... got 1: (1.0,)
 table(4, 8, frequencies=[1.0, 0.1, nan, 0.0]) → TypeError: frequencies must be 4 finite ... nan...
 table(4, 8, frequencies=[1.0, 0.1, 2.0**21, 0]) → ValueError: frequencies ... up ...2097152...
-encoding([1], 8, frequencies="fast") → TypeError: frequencies must be ...numbers ... got 'fast'
 table(4, 8, frequencies=torch.ones(4, device="meta")) → TypeError: frequencies must be ...meta...
 table(4, 8, base=100, frequencies=np.ones(4)) → ValueError: base and spacing ...out beside ... 100
 table(4, 8, layout="mixed") → ValueError: layout must be one of 'interleaved', 'split', got 'mixed'
@@ -55,19 +44,13 @@ rotate(array([[1.0, 2.0]]), 1, layout="mixed") → ValueError: layout must be on
 table(4, 8, dtype=dtype("int32")) → TypeError: dtype must be ...float32 or float64, got ...int32...
 encoding([1], 8, dtype=dtype("complex64")) → TypeError: dtype must be ... got ...complex64...
 matrix(1, 8, dtype=dtype("int64")) → TypeError: dtype must be float16, ... got ...int64...
-table(4, 8, dtype="2(f4") → TypeError: dtype must be float16, ... got '2(f4'
 table(4, 8, dtype="(2,") → TypeError: dtype must be float16, ... got '(2,'
 table(4, 8, dtype=None) → TypeError: dtype must be float16, ... got None
 encoding([0.0, nan], 8) → ValueError: positions must be finite, got nan
 encoding(array([1.0, nan]), 8) → ValueError: positions must be finite..., got nan
-encoding(-inf, 8) → ValueError: positions must be finite, got -inf
-encoding(["a"], 8) → TypeError: positions must be real numbers, got ['a'] of dtype <U1
-encoding([1j], 8) → TypeError: positions must be real numbers, got [1j] of dtype complex128
-encoding(np.zeros(0, complex), 8) → TypeError: positions must be real numbers, got ...complex128
 encoding([True], 8) → TypeError: positions must be real numbers, got [True] of dtype bool
 encoding([[1, 2], [3]], 8) → ValueError: positions must have rows of one length, got [[1, 2], [3]]
 encoding(np.array([np.longdouble("1e4000")]), 8) → ValueError: positions must be finite, got inf
-encoding([2**70], 8) → TypeError: positions must be real numbers, got [1180...] of dtype object
 encoding([1, 2.0**63], 8) → ValueError: positions must fit 64 bits, got 9.223372036854776e+18
 encoding(np.array([2**63], np.uint64), 8) → ValueError: positions must fit 64 bits, got 9.2...
 similarity(nan, 8) → ValueError: offset must be finite, got nan
@@ -76,7 +59,6 @@ matrix([1, 2], 8) → TypeError: offset must be a finite real number, got [1, 2]
 rotate(array([[1, 2]]), 1) → TypeError: x must be ... float16, ...float32 or float64, got ...int64
 rotate(array(1.0), 1) → ValueError: x must be of shape (…, d_model), got ()
 rotate(array([[1.0, 2, 3]]), 1) → ValueError: the last axis ...be a positive even integer, got 3
-rotate(array([[1.0]])[:, :0], 1) → ValueError: the last axis ...must be a positive ...integer, got 0
 rotate(array([[1.0, 2]]), nan) → ValueError: offset must be finite, got nan
 rotate(array([[1.0, 2]]), [1, 2]) → ValueError: offset must broadcast to ... = (1,), got shape (2,)
 rotate(array([1.0, 2]), [[1]]) → ValueError: offset must broadcast to ... = (), got shape (1, 1)
@@ -85,7 +67,6 @@ terms(f=(1, 8)) → ValueError: f must have y's 4 rows, got 1
 terms(x=(3, 1)) → ValueError: the last axis of x must be d_model = 8, got 1
 terms(y=(8,)) → ValueError: y must be of shape (…, rows, d_model), got (8,)
 terms(x=(2, 3, 8), e=(5, 3, 8)) → ValueError: the leading axes of x, e, y, f must ...(5, 3, 8)...
-terms(x=(2, 3, 8), y=(3, 4, 8)) → ValueError: the leading axes of x, e, y, f must ...(3, 4, 8)...
 terms(x=(5, 2, 3, 8), y=(5, 4, 8)) → ValueError: the leading axes of x, e, y, f must ...(5, 4, 8)...
 terms(w_q=(2, 8, 5), w_k=(2, 8, 5)) → ValueError: w_q and w_k must have one shape ...(2, 8, 5)...
 terms(w_k=(8, 4)) → ValueError: w_q and w_k ...have one shape (d_model, d_k), got (8, 5) and (8, 4)
@@ -104,12 +85,10 @@ sinusoidal(dropout=nan) → ValueError: dropout must be a finite real number, go
 sinusoidal(layout="x") → ValueError: layout must be one of 'interleaved', 'split', got 'x'
 sinusoidal()(x[0, 0]) → ValueError: x must be of shape (…, rows, d_model), got (8,)
 sinusoidal()(x.long()) → TypeError: x must be a tensor ... float32 or float64, got torch.int64
-sinusoidal()(x.numpy()) → TypeError: x must be a tensor ... got array...
 sinusoidal()(x[..., :1]) → ValueError: the last axis of x must be d_model = 8, got 1
 sinusoidal()(x, offset=0.5) → TypeError: offset must be an integer, got 0.5
 sinusoidal()(x, positions=arange(3), offset=2) → ValueError: offset must be 0 where ... given, got 2
 sinusoidal()(x, positions=arange(4)) → ValueError: positions must broadcast ...= (2, 3)...(4,)
-sinusoidal()(x, positions=torch.tensor([0, nan, 1])) → ValueError: positions must be ... got nan
 sinusoidal()(x, positions=arange(3) > 1) → TypeError: positions must be ...numbers ...torch.bool...
 sinusoidal()(x, positions=arange(3) * 1j) → TypeError: positions must be ...numbers ...complex64...
 sinusoidal()(x, positions=arange(3).to("meta")) → ValueError: positions and x ...got meta and cpu
@@ -117,14 +96,9 @@ encoding(torch.eye(2).to_sparse(), 4) → TypeError: positions must be ...in a d
 rotate(torch.eye(4).to_sparse(), 3) → TypeError: x must be ...tensor, got layout torch.sparse...
 sinusoidal()(ragged()) → TypeError: x must be a dense tensor, got layout nested
 pe.RotaryPositionalEncoding(7) → ValueError: head_dim must be a positive even integer, got 7
-rotary(layout="x") → ValueError: layout must be one of 'interleaved', 'split', got 'x'
 rotary(rotary_dim=10) → ValueError: rotary_dim must be at most head_dim = 8, got 10
-rotary()(x.long()) → TypeError: x must be a tensor ... float32 or float64, got torch.int64
 rotary()(x[..., :4]) → ValueError: the last axis of x must be head_dim = 8, got 4
-rotary()(x, offset=1.5) → TypeError: offset must be an integer, got 1.5
-rotary()(x, positions=arange(3).to("meta")) → ValueError: positions and x ...got meta and cpu
 rotary()(x, offset=1, tables=rotary().tables(arange(3))) → ValueError: positions and offset ...
-rotate(x, arange(3).to("meta")) → ValueError: offset and x must be on one device, got meta and cpu
 pe.attention_terms(x, x, x, x, eye, eye.to("meta")) → ValueError: w_k and x ...got meta and cpu
 pe.attention_terms(x, x, x.double(), x, eye, eye) → TypeError: e must have ...got ...float64
 matrix(arange(3), 4) → TypeError: offset must be a finite real number, got shape (3,)
