@@ -59,11 +59,13 @@ def error(row: np.ndarray, clocks: dict[str, Any], x: float) -> float:
     last = clocks["d_model"] // 2 - 1
     others = np.random.default_rng(int(abs(x))).integers(0, last + 1, 4)
     by_phase = isinstance(x, int) and x % 2 == 1
-    return max(error_of_pair(row, clocks, x, i, by_phase) for i in {0, last, *others.tolist()})
+    return max(
+        error_of_pair(row, clocks, x, i, by_phase=by_phase) for i in {0, last, *others.tolist()}
+    )
 
 
 def error_of_pair(
-    row: np.ndarray, clocks: dict[str, Any], x: Any, i: int, by_phase: bool
+    row: np.ndarray, clocks: dict[str, Any], x: Any, i: int, *, by_phase: bool
 ) -> float:
     omega = frequency(i, **clocks)
     exact = sine_and_cosine_by_phase(omega, x) if by_phase else sine_and_cosine(omega, x)

@@ -172,6 +172,8 @@ def test_a_device_without_float64_is_right_to_some_ulp_of_float32(
     monkeypatch.setattr(pet, "WITHOUT_FLOAT64", ("cpu",))
     monkeypatch.setattr(pet, "_constants", lambda spec, device: pet._device_constants(spec, device))
     pet._device_constants.cache_clear()
+    constants = pet._device_constants(check_spec(512, 10_000.0, "paper"), torch.device("cpu"))
+    assert torch.float64 not in {part.dtype for part in constants}
     positions = torch.tensor([0, 1, 7199, 10**7, 2**32 + 5, -(2**53), 2**62])
     for values in (positions, torch.tensor([0.5, 1000.25, 2.0**24])):
         rows = pet.sinusoidal_encoding(values, 512)

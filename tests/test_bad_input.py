@@ -21,7 +21,7 @@ table(-1, 8) → ValueError: seq_len must be an integer of at least 0, got -1
 table(torch.tensor(True), 8) → TypeError: seq_len must be an integer ... got tensor(True)
 table(torch.tensor([3]), 8) → TypeError: seq_len must be an integer ... got tensor([3])
 table(4, 8, start=0.5) → TypeError: start must be an integer, got 0.5
-table(4, 8, start=2**63) → ValueError: start must be ... to 2**63 - 4, got 9223372036854775808
+table(4, 8, start=2**63 - 3) → ValueError: start must be ...to 2**63 - 4, got 9223372036854775805
 table(4, 8, start=-(2**63) - 1) → ValueError: start must be ... got -9223372036854775809
 table(4, 8, base=0.5) → ValueError: base must be a finite number of at least 1, got 0.5
 table(4, 8, base=inf) → ValueError: base must be a finite real number, got inf
