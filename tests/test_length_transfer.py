@@ -3,9 +3,11 @@
 import json
 import math
 import random
+import statistics
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import length_transfer as experiment
@@ -15,12 +17,8 @@ import torch
 import pe_lib.torch
 
 L = experiment.LENGTH
-
-
-@pytest.fixture(scope="module")
-def stored() -> dict[str, Any]:
-    results: dict[str, Any] = json.loads(experiment.RESULTS.read_text())
-    return results
+STORED: dict[str, Any] = json.loads(experiment.RESULTS.read_text())
+SEEDS = STORED["settings"]["seeds"]
 
 
 # The tasks
@@ -45,9 +43,9 @@ def test_chance_is_the_mean_over_random_sequences(length: int) -> None:
     for _ in range(4000):
         others = draw.choices(range(experiment.VOCABULARY), k=length - 1)
         shares.append(max(Counter(others).values()) / len(others))
-    mean = sum(shares) / 4000
-    error = math.dist(shares, [mean] * 4000) / 4000
-    assert experiment.chance(length) == pytest.approx(mean, abs=4 * error + 1e-9)
+    error = statistics.pstdev(shares) / math.sqrt(4000)
+    expected = pytest.approx(statistics.mean(shares), abs=4 * error + 1e-9)
+    assert experiment.chance(length) == expected
 
 
 # The codes
@@ -160,11 +158,11 @@ def job(run: dict[str, Any]) -> Any:
     return tuple(run[name] for name in ("size", "code", "task", "seed"))
 
 
-def test_stored_runs_are_whole_and_each_is_there_once(stored: dict[str, Any]) -> None:
-    runs, seeds = stored["runs"], stored["settings"]["seeds"]
-    assert seeds >= 5
-    assert len(set(map(job, runs))) == len(runs) == (13 + 5) * 3 * seeds
-    assert experiment.jobs_missing(stored, seeds) == []
+def test_stored_runs_are_whole_and_each_is_there_once() -> None:
+    runs = STORED["runs"]
+    assert SEEDS >= 5
+    assert len(set(map(job, runs))) == len(runs) == (13 + 5) * 3 * SEEDS
+    assert experiment.jobs_missing(STORED, SEEDS) == []
     for run in runs:
         reached = run["accuracy"]
         assert set(reached) == set(experiment.LENGTHS)
@@ -176,57 +174,47 @@ def test_stored_runs_are_whole_and_each_is_there_once(stored: dict[str, Any]) ->
             assert as_trained == {at: reached[at] for at in ("2L", "4L")}
 
 
-def test_stored_results_were_made_by_this_script(stored: dict[str, Any]) -> None:
-    now = json.loads(json.dumps(experiment.provenance(stored["settings"]["seeds"])))
+def test_stored_results_were_made_by_this_script() -> None:
+    now = json.loads(json.dumps(experiment.provenance(SEEDS)))
     for name in ("settings", "parameters", "command"):
-        assert stored[name] == now[name]
+        assert STORED[name] == now[name]
     for task in experiment.TASKS:
-        assert stored["chance"][task] == pytest.approx(now["chance"][task])
+        assert STORED["chance"][task] == pytest.approx(now["chance"][task])
 
 
-def test_learning_rate_is_the_lowest_that_solves_every_probe(stored: dict[str, Any]) -> None:
-    worst = {float(rate): min(probes.values()) for rate, probes in stored["rates"].items()}
+def test_learning_rate_is_the_lowest_that_solves_every_probe() -> None:
+    worst = {float(rate): min(probes.values()) for rate, probes in STORED["rates"].items()}
     assert tuple(worst) == experiment.RATES
-    assert all(len(probes) == len(experiment.PROBES) for probes in stored["rates"].values())
+    assert all(len(probes) == len(experiment.PROBES) for probes in STORED["rates"].values())
     assert min(rate for rate in worst if worst[rate] >= 0.99) == experiment.LEARNING_RATE
-    assert experiment.PROBE_SEED not in {run["seed"] for run in stored["runs"]}
+    assert experiment.PROBE_SEED not in {run["seed"] for run in STORED["runs"]}
 
 
-def test_no_encoder_without_a_code_beats_chance(stored: dict[str, Any]) -> None:
+def test_no_encoder_without_a_code_beats_chance() -> None:
     """Of 1024 sequences each counts once, as all answers of "first" hang on one token."""
     noise = 4 * 0.5 / math.sqrt(experiment.MEASURED)
-    for run in stored["runs"]:
+    for run in STORED["runs"]:
         if run["code"] == "none":
             for n, reached in run["accuracy"].items():
-                assert reached < stored["chance"][run["task"]][n] + noise
+                assert reached < STORED["chance"][run["task"]][n] + noise
 
 
 # Going on where a run stood
 
 
-class Here:
-    """A pool that runs its jobs where it stands."""
-
-    def imap(self, run: Any, jobs: list[Any]) -> Any:
-        return map(run, jobs)
-
-
-def test_a_stopped_run_goes_on_and_keeps_what_is_stored(
-    tmp_path: Path, stored: dict[str, Any]
-) -> None:
-    path, seeds = tmp_path / "results.json", stored["settings"]["seeds"]
-    now = experiment.provenance(seeds)
-    told = {job(run): run for run in stored["runs"]}
+def test_a_stopped_run_goes_on_and_keeps_what_is_stored(tmp_path: Path) -> None:
+    path, now = tmp_path / "results.json", experiment.provenance(SEEDS)
+    told = {job(run): run for run in STORED["runs"]}
     lost = [one for one in told if one[1] == "gray"]
     kept = [run for one, run in told.items() if one not in lost]
     path.write_text(json.dumps(now | {"runs": kept}))
     results = experiment.begin(path, now, anew=False)
-    jobs = experiment.jobs_missing(results, seeds)
+    jobs = experiment.jobs_missing(results, SEEDS)
     assert sorted(jobs) == sorted(lost)
-    experiment.go_on(path, results, told.__getitem__, jobs[:2], Here())
+    experiment.go_on(path, results, told.__getitem__, jobs[:2], SimpleNamespace(imap=map))
     after = json.loads(path.read_text())
     assert list(map(job, after["runs"])) == [*map(job, kept), *jobs[:2]]
-    assert experiment.jobs_missing(after, seeds) == jobs[2:]
+    assert experiment.jobs_missing(after, SEEDS) == jobs[2:]
     assert list(tmp_path.iterdir()) == [path]  # nothing half written stays
 
 

@@ -2,6 +2,7 @@
 
 import shutil
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 import pytest
@@ -30,10 +31,8 @@ def _forget_graphs() -> Iterator[None]:
     torch._dynamo.reset()
 
 
-def compiled(function: Callable[..., Any], **options: Any) -> Callable[..., Any]:
-    """Traced whole. What code is generated from the graph matters to a few tests alone."""
-    options.setdefault("backend", "aot_eager")
-    return torch.compile(function, fullgraph=True, **options)
+# Traced whole. What code is generated from the graph matters to one test alone.
+compiled = partial(torch.compile, fullgraph=True, backend="aot_eager")
 
 
 @pytest.mark.parametrize(
@@ -131,46 +130,34 @@ def test_no_value_check_breaks_a_graph() -> None:
     assert row[1:].isnan().all()
 
 
-@pytest.mark.parametrize(
-    ("name", "call"),
-    [
-        ("start", lambda x: x + sinusoidal_table(3, 4, start=0.5)),  # type: ignore[arg-type]
-        ("seq_len", lambda x: x.sum() + sinusoidal_table(2.5, 4)),  # type: ignore[arg-type]
-        ("offset", lambda x: RotaryPositionalEncoding(4)(x, offset=0.5)),
-        ("base", lambda x: x + sinusoidal_table(3, 4, base="10")),  # type: ignore[arg-type]
-        ("d_model", lambda x: x + sinusoidal_table(3, 4.0)),  # type: ignore[arg-type]
-    ],
-)
-def test_a_graph_refuses_what_eager_mode_refuses(
-    name: str, call: Callable[[Tensor], Tensor]
-) -> None:
-    with pytest.raises(TypeError, match=f"{name} must be"):
-        torch.compile(call, backend="eager")(torch.ones(1, 3, 4))
+def test_a_graph_refuses_what_eager_mode_refuses() -> None:
+    rotary = RotaryPositionalEncoding(4)
+    calls: dict[str, Callable[[Tensor], Tensor]] = {
+        "start": lambda x: x + sinusoidal_table(3, 4, start=0.5),  # type: ignore[arg-type]
+        "seq_len": lambda x: x.sum() + sinusoidal_table(2.5, 4),  # type: ignore[arg-type]
+        "offset": lambda x: rotary(x, offset=0.5),
+        "base": lambda x: x + sinusoidal_table(3, 4, base="10"),  # type: ignore[arg-type]
+        "d_model": lambda x: x + sinusoidal_table(3, 4.0),  # type: ignore[arg-type]
+    }
+    for name, call in calls.items():
+        with pytest.raises(TypeError, match=f"{name} must be"):
+            torch.compile(call, backend="eager")(torch.ones(1, 3, 4))
 
 
-class Encode(nn.Module):
+class FarPositions(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
-        """Of far positions."""
         return sinusoidal_encoding((x * 2.0**50).to(torch.int64), 64, dtype=torch.float64)
 
 
 @pytest.mark.parametrize("strict", [False, True])
-@pytest.mark.parametrize(
-    "layer",
-    [
-        SinusoidalPositionalEncoding(16, max_len=8, scale_input=True).eval(),
-        RotaryPositionalEncoding(16, max_len=8, layout="split"),
-        Encode(),
-    ],
-)
-def test_export_with_a_dynamic_length(layer: nn.Module, strict: bool) -> None:
-    lengths = torch.export.Dim("seq", min=1, max=100_000)
-    layer(torch.zeros(1, 3, 16))
-    exported = torch.export.export(
-        layer, (torch.randn(2, 6, 16),), dynamic_shapes=({1: lengths},), strict=strict
-    ).module()
-    for length in (2, 8, 100):
-        x = torch.randn(2, length, 16)
-        expected = layer(x)
-        atol = 2.0**-51 if expected.dtype == torch.float64 else 1e-6
-        assert torch.allclose(exported(x), expected, rtol=0, atol=atol)
+def test_export_with_a_dynamic_length(strict: bool) -> None:
+    module = SinusoidalPositionalEncoding(16, max_len=8, scale_input=True).eval()
+    rotary = RotaryPositionalEncoding(16, max_len=8, layout="split")
+    shapes = ({1: torch.export.Dim("seq", min=1, max=100_000)},)
+    for layer, atol in ((module, 1e-6), (rotary, 1e-6), (FarPositions(), 2.0**-51)):
+        layer(torch.zeros(1, 3, 16))
+        example = (torch.randn(2, 6, 16),)
+        exported = torch.export.export(layer, example, dynamic_shapes=shapes, strict=strict)
+        for length in (2, 8, 100):
+            x = torch.randn(2, length, 16)
+            assert torch.allclose(exported.module()(x), layer(x), rtol=0, atol=atol)
