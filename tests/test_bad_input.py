@@ -28,7 +28,6 @@ table(4, 8, base=inf) → ValueError: base must be a finite real number, got inf
 table(4, 8, base="1") → TypeError: base must be a finite real number, got '1'
 table(4, 8, base=np.complex128(3)) → TypeError: base must be ...real number, got np.complex128(3+0j)
 table(4, 8, base=10**400) → TypeError: base must be a finite real number, got 1000...
-table(4, 8, base=Unknown()) → TypeError: base must be a finite real number, got ...Unknown...
 table(4, 8, base=True) → TypeError: base must be a finite real number, got True
 table(4, 8, base=np.True_) → TypeError: base must be a finite real number, got np.True_
 table(4, 8, spacing="log") → ValueError: spacing must be one of 'paper', 'tensor2tensor', got 'log'
@@ -44,13 +43,11 @@ rotate(array([[1.0, 2.0]]), 1, layout="mixed") → ValueError: layout must be on
 table(4, 8, dtype=dtype("int32")) → TypeError: dtype must be ...float32 or float64, got ...int32...
 encoding([1], 8, dtype=dtype("complex64")) → TypeError: dtype must be ... got ...complex64...
 matrix(1, 8, dtype=dtype("int64")) → TypeError: dtype must be float16, ... got ...int64...
-table(4, 8, dtype="(2,") → TypeError: dtype must be float16, ... got '(2,'
 table(4, 8, dtype=None) → TypeError: dtype must be float16, ... got None
 encoding([0.0, nan], 8) → ValueError: positions must be finite, got nan
 encoding(array([1.0, nan]), 8) → ValueError: positions must be finite..., got nan
 encoding([True], 8) → TypeError: positions must be real numbers, got [True] of dtype bool
 encoding([[1, 2], [3]], 8) → ValueError: positions must have rows of one length, got [[1, 2], [3]]
-encoding(np.array([np.longdouble("1e4000")]), 8) → ValueError: positions must be finite, got inf
 encoding([1, 2.0**63], 8) → ValueError: positions must fit 64 bits, got 9.223372036854776e+18
 encoding(np.array([2**63], np.uint64), 8) → ValueError: positions must fit 64 bits, got 9.2...
 similarity(nan, 8) → ValueError: offset must be finite, got nan
@@ -63,7 +60,6 @@ rotate(array([[1.0, 2]]), nan) → ValueError: offset must be finite, got nan
 rotate(array([[1.0, 2]]), [1, 2]) → ValueError: offset must broadcast to ... = (1,), got shape (2,)
 rotate(array([1.0, 2]), [[1]]) → ValueError: offset must broadcast to ... = (), got shape (1, 1)
 terms(e=(1, 8)) → ValueError: e must have x's 3 rows, got 1
-terms(f=(1, 8)) → ValueError: f must have y's 4 rows, got 1
 terms(x=(3, 1)) → ValueError: the last axis of x must be d_model = 8, got 1
 terms(y=(8,)) → ValueError: y must be of shape (…, rows, d_model), got (8,)
 terms(x=(2, 3, 8), e=(5, 3, 8)) → ValueError: the leading axes of x, e, y, f must ...(5, 3, 8)...
@@ -73,7 +69,6 @@ terms(w_k=(8, 4)) → ValueError: w_q and w_k ...have one shape (d_model, d_k), 
 """
 BY_NUMPY = """
 table(4, 8, workers=0) → ValueError: workers must be an integer of at least 1, got 0
-table(4, 8, workers=2.0) → TypeError: workers must be an integer of at least 1, got 2.0
 rotate(np.ones((2, 4), np.longdouble), 1) → TypeError: x must be of float16, float32 or float64, ...
 """
 BY_TORCH = """
@@ -106,13 +101,6 @@ table(1, 2, dtype=np.float32) → TypeError: dtype must be float16, bfloat16, ..
 """
 
 
-class Unknown:
-    """A number without a value, like a symbol of computer algebra."""
-
-    def __float__(self) -> float:
-        raise TypeError("cannot convert")
-
-
 def names_of(backend: Backend) -> dict[str, Any]:
     pe = backend.pe
 
@@ -128,7 +116,7 @@ def names_of(backend: Backend) -> dict[str, Any]:
         **{"table": pe.sinusoidal_table, "encoding": pe.sinusoidal_encoding, "rotate": pe.rotate},
         **{"matrix": pe.rotation_matrix, "similarity": pe.similarity, "terms": terms, "pe": pe},
         **{"array": backend.array, "dtype": backend.dtype, "np": np, "torch": torch},
-        **{"nan": np.nan, "inf": np.inf, "Unknown": Unknown, "ragged": ragged},
+        **{"nan": np.nan, "inf": np.inf, "ragged": ragged},
         **{"x": torch.zeros(2, 3, 8), "eye": torch.eye(8), "arange": torch.arange},
         "sinusoidal": lambda **options: pe.SinusoidalPositionalEncoding(8, **options),
         "rotary": lambda **options: pe.RotaryPositionalEncoding(8, **options),

@@ -46,67 +46,44 @@ def gpt_j_turn(x: Tensor, positions: Tensor) -> Tensor:
 
 
 @pytest.mark.parametrize(
-    ("turn", "layout", "other", "formula"),
-    [
-        (llama_turn, "split", "interleaved", rope.gpt_neox),
-        (gpt_j_turn, "interleaved", "split", rope.gpt_j),
-    ],
+    ("turn", "layout", "formula"),
+    [(llama_turn, "split", rope.gpt_neox), (gpt_j_turn, "interleaved", rope.gpt_j)],
 )
 def test_module_function_and_formula_turn_as_the_peer(
-    turn: Callable[[Tensor, Tensor], Tensor],
-    layout: Any,
-    other: Any,
-    formula: Callable[..., np.ndarray],
+    turn: Callable[[Tensor, Tensor], Tensor], layout: Any, formula: Callable[..., np.ndarray]
 ) -> None:
-    """The other sense and the other layout are far off."""
     x, positions = torch.randn(2, HEADS, LENGTH, HEAD_DIM), torch.arange(LENGTH)
-    peers, rows, at = turn(x, positions), x.numpy(), positions.numpy()
-    module = RotaryPositionalEncoding(HEAD_DIM, layout=layout)
-    for ours, right in (
-        (module(x), True),
-        (pe.rotate(rows, -at, layout=layout), True),
-        (formula(rows, at), True),
-        (pe.rotate(rows, at, layout=layout), False),
-        (RotaryPositionalEncoding(HEAD_DIM, layout=other)(x), False),
-    ):
-        error = np.abs(np.asarray(ours) - peers.numpy()).max()
-        assert error < FLOAT32_ANGLE if right else error > 1
-    later = turn(x, positions + 17)
-    assert (module(x, offset=17) - later).abs().max() < FLOAT32_ANGLE
+    rows, at, module = (
+        x.numpy(),
+        positions.numpy(),
+        RotaryPositionalEncoding(HEAD_DIM, layout=layout),
+    )
+    for ours in (module(x), pe.rotate(rows, -at, layout=layout), formula(rows, at)):
+        assert np.abs(np.asarray(ours) - turn(x, positions).numpy()).max() < FLOAT32_ANGLE
+    assert (module(x, offset=17) - turn(x, positions + 17)).abs().max() < FLOAT32_ANGLE
 
 
 # Frequencies for longer texts
 
-SCALINGS: dict[str, dict[str, Any]] = {
-    "default": {},
-    "linear": {"factor": 4.0},
-    "dynamic": {"factor": 4.0},
-    "yarn": {"factor": 8.0, "original_max_position_embeddings": 512},
-    "llama3": {
-        **{"factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0},
-        "original_max_position_embeddings": 512,
-    },
-}
 
-
-@pytest.mark.parametrize("kind", SCALINGS)
-def test_tables_of_scaled_frequencies_are_the_peers(kind: str) -> None:
-    """Entry by entry: the peer's frequencies given to ours, linear, NTK-aware, YaRN and Llama 3."""
-    parameters = {"rope_type": kind, "rope_theta": 500_000.0, **SCALINGS[kind]}
-    settings = config(rope_parameters=parameters, max_position_embeddings=64)
-    peer, positions = llama.LlamaRotaryEmbedding(settings), torch.arange(300)
-    their_cos, their_sin = peer(torch.zeros(1), positions[None])  # "dynamic" looks at the length
+@pytest.mark.parametrize(
+    "scaling",
+    [
+        {"rope_type": "yarn", "factor": 8.0},
+        {"rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0},
+    ],
+)
+def test_tables_of_scaled_frequencies_are_the_peers(scaling: dict[str, Any]) -> None:
+    """Entry by entry: the peer's frequencies given to ours, and its factor on cos and sin."""
+    scaling |= {"rope_theta": 500_000.0, "original_max_position_embeddings": 512}
+    peer = llama.LlamaRotaryEmbedding(config(rope_parameters=scaling))
+    their_cos, their_sin = peer(torch.zeros(1), torch.arange(LENGTH)[None])
     rotary = RotaryPositionalEncoding(HEAD_DIM, frequencies=peer.inv_freq, layout="split")
-    cos, sin = (peer.attention_scaling * table for table in rotary.tables(positions))
-    angle_error = 300 * 2.0**-24 * 2  # theirs: an angle in float32
-    assert (cos - their_cos[0]).abs().max() < angle_error
-    assert (sin[:, HEAD_DIM // 2 :] - their_sin[0, :, HEAD_DIM // 2 :]).abs().max() < angle_error
+    cos, sin = (peer.attention_scaling * part for part in rotary.tables(torch.arange(LENGTH)))
     x = torch.randn(2, HEADS, LENGTH, HEAD_DIM)
-    theirs = llama.apply_rotary_pos_emb(x, x, their_cos[:, :LENGTH], their_sin[:, :LENGTH])[0]
-    ours = rotary(x, tables=(cos[:LENGTH], sin[:LENGTH]))
-    assert (ours - theirs).abs().max() < FLOAT32_ANGLE
-    if kind != "default":
-        assert not np.allclose(peer.inv_freq, pe.frequencies(HEAD_DIM, base=500_000), rtol=0.01)
+    theirs = llama.apply_rotary_pos_emb(x, x, their_cos, their_sin)[0]
+    assert (rotary(x, tables=(cos, sin)) - theirs).abs().max() < FLOAT32_ANGLE
+    assert not np.allclose(peer.inv_freq, pe.frequencies(HEAD_DIM, base=500_000), rtol=0.01)
 
 
 @pytest.mark.parametrize(
@@ -135,7 +112,7 @@ def test_the_book_s_scaled_frequencies_are_the_peers(
 
 # The cheat sheet's table of model families
 
-SHEET = (Path(__file__).resolve().parent.parent / "book" / "cheat_sheet.md").read_text()
+SHEET = (Path(__file__).parents[1] / "book" / "cheat_sheet.md").read_text()
 FAMILIES = [
     (module, layout, share)
     for names, layout, share in re.findall(
@@ -202,7 +179,7 @@ class Reader(PreTrainedModel):  # type: ignore[misc]
     def __init__(self, config: LlamaConfig) -> None:
         super().__init__(config)
         self.embed = nn.Embedding(16, 8)
-        self.encode = SinusoidalPositionalEncoding(8, 32)
+        self.encode = SinusoidalPositionalEncoding(8)
         self.rotary = RotaryPositionalEncoding(8, frequencies=(1.0, 0.1, 0.01, 0.001))
         self.post_init()
 
