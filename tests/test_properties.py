@@ -29,7 +29,8 @@ quick = settings(max_examples=20)
 def test_a_shift_is_a_rotation(
     backend: Backend, x: int, shift: float, d_model: int, clocks: Any, layout: str
 ) -> None:
-    """PE(x + Δx) = PE(x)·T(Δx), `rotate` is that product, T(−Δx) = T(Δx)ᵀ = T(Δx)⁻¹, det T = 1."""
+    """PE(x + Δx) = PE(x)·T(Δx), `rotate` is that product, T(−Δx) = T(Δx)ᵀ = T(Δx)⁻¹, det T = 1, and
+    PE(x)·PE(x + Δx) = K(Δx) = (d/2)·similarity, whatever x."""
     options = clocks | {"layout": layout}
     row = backend.encoding(x, d_model, **options)
     shifted = backend.encoding(x + shift, d_model, **options)
@@ -40,6 +41,8 @@ def test_a_shift_is_a_rotation(
     assert np.array_equal(backend.matrix(-shift, d_model, **options), t.T)
     np.testing.assert_allclose(t @ t.T, np.eye(d_model), atol=ATOL)
     assert np.linalg.det(t) == pytest.approx(1)
+    similarity = float(backend.pe.similarity(shift, d_model, **clocks))
+    assert row @ shifted == pytest.approx(similarity * d_model / 2, abs=d_model * ATOL)
 
 
 @both
@@ -54,21 +57,6 @@ def test_rotate_broadcasts_its_offset(
     for index in np.ndindex(5, 2, 3):
         t = backend.matrix(int(np.broadcast_to(offset, (5, 2, 3))[index]), 8, layout=layout)
         np.testing.assert_allclose(backend.numpy(turned)[index], x[index] @ t, atol=1e-13)
-
-
-@both
-@quick
-@given(x=integers, y=integers, d_model=widths, clocks=clocks)
-def test_inner_product_depends_on_the_distance_alone(
-    backend: Backend, x: int, y: int, d_model: int, clocks: Any
-) -> None:
-    """PE(x)·PE(y) = K(x − y) = (d/2)·similarity, even, and ‖PE(x)‖² = d/2."""
-    e, f = (backend.encoding(position, d_model, **clocks) for position in (x, y))
-    similarity = float(backend.pe.similarity(x - y, d_model, **clocks))
-    assert e @ f == pytest.approx(similarity * d_model / 2, abs=d_model * ATOL)
-    assert similarity == float(backend.pe.similarity(y - x, d_model, **clocks))
-    assert e @ e == pytest.approx(d_model / 2, rel=1e-14)
-    assert float(backend.pe.similarity(0, d_model, **clocks)) == 1
 
 
 @quick
