@@ -84,7 +84,7 @@ def test_bound_holds_where_sine_or_cosine_nearly_vanishes(backend: Backend, i: i
 
 
 def test_widest_encoding_is_within_the_bound() -> None:
-    clocks = {"d_model": 16_384, "spacing": "tensor2tensor"}
+    clocks: dict[str, Any] = {"d_model": 16_384, "spacing": "tensor2tensor"}
     table = NUMPY.table(130, start=LIMIT - 129, **clocks)
     for row in (0, 64, 129):
         assert error(table[row], clocks, LIMIT - 129 + row) <= BOUND

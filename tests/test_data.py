@@ -73,9 +73,6 @@ def test_licences_are_whole(name: str) -> None:
         assert part in text
 
 
-# all-MiniLM-L6-v2
-
-
 def test_words_agree_where_lists_hold_them(extract: dict[str, Any]) -> None:
     rows: dict[int, Any] = {}
     shared = 0

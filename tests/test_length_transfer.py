@@ -21,9 +21,6 @@ STORED: dict[str, Any] = json.loads(experiment.RESULTS.read_text())
 SEEDS = STORED["settings"]["seeds"]
 
 
-# The tasks
-
-
 @pytest.mark.parametrize(
     ("task", "scored", "copied"),
     [
@@ -46,9 +43,6 @@ def test_chance_is_the_mean_over_random_sequences(length: int) -> None:
     error = statistics.pstdev(shares) / math.sqrt(4000)
     expected = pytest.approx(statistics.mean(shares), abs=4 * error + 1e-9)
     assert experiment.chance(length) == expected
-
-
-# The codes
 
 
 def test_codes_by_hand() -> None:
@@ -91,9 +85,6 @@ def test_ways_to_stretch_by_hand() -> None:
     assert ratios["YaRN"][0].item() == pytest.approx(kept + (1 - kept) / 4)
 
 
-# The model
-
-
 # A step of sin(x/10⁴) is 10⁻⁴ long: too little to be told from rounding noise.
 @pytest.mark.parametrize("code", [c for c in experiment.CODES if c != "sine"])
 def test_order_counts_with_a_code_and_not_without(code: str) -> None:
@@ -126,9 +117,6 @@ def test_what_the_codes_share_starts_the_same() -> None:
         assert all(torch.equal(model[name], models[0][name]) for name in shared)
 
 
-# Training and measuring
-
-
 def test_training_and_test_sequences_differ() -> None:
     """torch's generator looks at the lowest 32 bits of a seed only."""
     seeds = [experiment.TRAINING_STREAM, experiment.TEST_STREAM]
@@ -149,9 +137,6 @@ def test_accuracy_counts_right_answers_at_scored_positions() -> None:
 def test_a_hundred_steps_teach_rotary_to_copy_at_twice_the_length() -> None:
     model = experiment.train("rotary", "copy", seed=0, steps=100)
     assert experiment.accuracy(model, "copy", 2 * L, seed=0, sequences=200) > 0.99
-
-
-# The stored results
 
 
 def job(run: dict[str, Any]) -> Any:
@@ -197,9 +182,6 @@ def test_no_encoder_without_a_code_beats_chance() -> None:
         if run["code"] == "none":
             for n, reached in run["accuracy"].items():
                 assert reached < STORED["chance"][run["task"]][n] + noise
-
-
-# Going on where a run stood
 
 
 def test_a_stopped_run_goes_on_and_keeps_what_is_stored(tmp_path: Path) -> None:

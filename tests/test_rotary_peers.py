@@ -63,9 +63,6 @@ def test_module_function_and_formula_turn_as_the_peer(
     assert (module(x, offset=17) - turn(x, positions + 17)).abs().max() < FLOAT32_ANGLE
 
 
-# Frequencies for longer texts
-
-
 @pytest.mark.parametrize(
     "scaling",
     [
@@ -168,9 +165,6 @@ def test_family_turns_as_the_sheet_says_and_as_our_module(
     assert mine.sum() == theirs.sum() == 2  # DeepSeek moves a pair to other places
     length = turned[0].norm()  # YaRN's factor, in gpt-oss
     torch.testing.assert_close(rows[pair][:, mine], turned[pair][:, theirs] / length)
-
-
-# A model of the transformers library that holds our modules
 
 
 class Reader(PreTrainedModel):  # type: ignore[misc]
