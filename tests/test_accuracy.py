@@ -89,7 +89,8 @@ def test_widest_encoding_is_within_the_bound() -> None:
 def test_beyond_the_range_the_error_grows_as_stated(
     backend: Backend, clocks: dict[str, Any], x: int
 ) -> None:
-    for rows in (backend.encoding([x], **clocks), backend.table(1, start=x, **clocks)):
+    moved = backend.encoding([0], **clocks) @ backend.matrix(x, **clocks)
+    for rows in (backend.encoding([x], **clocks), backend.table(1, start=x, **clocks), moved):
         assert oracle.error(rows[0], clocks, x) <= BOUND + abs(x) * 2.0**-113
 
 

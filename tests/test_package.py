@@ -8,16 +8,22 @@ import sys
 import tarfile
 import zipfile
 from pathlib import Path
+from typing import assert_type
 
 import numpy as np
 import pytest
 import yaml
+from numpy.typing import NDArray
 
 import pe_lib
+from pe_lib import numpy as pe
 
 ROOT = Path(__file__).resolve().parent.parent
 NOT_SOURCES = shutil.ignore_patterns(".*", "_build", "__pycache__", "*.egg-info", "build", "dist")
-EXAMPLES = re.findall(r"```python\n(.*?)```", (ROOT / "pe_lib/README.md").read_text(), re.S)
+
+
+def examples_of(page: str) -> list[str]:
+    return re.findall(r"```python\n(.*?)```", (ROOT / page).read_text(), re.S)
 
 
 @pytest.fixture(scope="module")
@@ -78,7 +84,7 @@ def test_the_wheel_needs_numpy_alone_and_imports_nothing_by_itself(
     for source in (numpy, numpy.with_name("numpy.libs")):
         if source.exists():
             (tmp_path / source.name).symlink_to(source)
-    usable = [example for example in EXAMPLES if "torch" not in example]
+    usable = [example for example in examples_of("pe_lib/README.md") if "torch" not in example]
     code = f"""
 import sys
 sys.path.insert(0, {str(tmp_path)!r})
@@ -93,11 +99,19 @@ print(np.__name__, pe.__file__)
     assert done.stdout.split() == ["pe_lib", "numpy", f"{tmp_path}/pe_lib/numpy.py"], done.stderr
 
 
-def test_readme_s_examples_run() -> None:
-    assert len(EXAMPLES) == 3
+@pytest.mark.parametrize(("page", "count"), [("README.md", 2), ("pe_lib/README.md", 3)])
+def test_readme_s_examples_run(page: str, count: int) -> None:
+    assert len(examples_of(page)) == count
     names: dict[str, object] = {}
-    for example in EXAMPLES:
+    for example in examples_of(page):
         exec(example, names)
+
+
+def test_the_dtype_asked_for_is_in_the_type() -> None:
+    """What mypy, among the checks of types, reads here."""
+    assert_type(pe.sinusoidal_table(1, 2, dtype=np.float64), NDArray[np.float64])
+    assert_type(pe.sinusoidal_encoding(1, 2, dtype=np.dtype(np.float16)), NDArray[np.float16])
+    assert_type(pe.rotation_matrix(1, 2), NDArray[np.floating])
 
 
 def test_what_repeats_the_version_for_readers_agrees() -> None:
