@@ -87,9 +87,10 @@ def real(name: str, value: SupportsFloat) -> float:
 def _one_number(value: Any, python: type, convert: Callable[[Any], Any]) -> Any:
     """Python's number, or PyTorch's symbol of one in a graph, whose value is not to be fixed, as it
     is; another real number, or an array of no axes that holds one, converted; else None."""
-    if type(value) is python or type(value).__name__ == {int: "SymInt", float: "SymFloat"}[python]:
+    symbol, method = {int: ("SymInt", "__index__"), float: ("SymFloat", "__float__")}[python]
+    if type(value) is python or type(value).__name__ == symbol:
         return value
-    kind = str(getattr(value, "dtype", "float"))
+    kind = str(getattr(value, "dtype", "float" if hasattr(value, method) else ""))
     refused = isinstance(value, (bool, str, bytes, complex)) or getattr(value, "ndim", 0) != 0
     if refused or not ("int" in kind or "float" in kind):
         return None

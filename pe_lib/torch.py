@@ -359,8 +359,7 @@ class RotaryPositionalEncoding(_Holding):
         needed = WORKING[x.dtype], self.spec.d_model // (2 if self.layout == "interleaved" else 1)
         if (found := [(each.dtype, each.shape[-1]) for each in tables]) != [needed, needed]:
             raise ValueError(f"tables must be two of dtype and last axis {needed}, got {found}")
-        rows = tuple(tables[0].shape[:-1])
-        check.broadcast("tables", rows, tuple(x.shape[:-1]), "x.shape[:-1]")
+        check.broadcast("tables", tuple(tables[0].shape[:-1]), tuple(x.shape[:-1]), "x.shape[:-1]")
 
     def tables(self, positions: Tensor, *, dtype: torch.dtype = torch.float32) -> Tables:
         """Cosines and sines of any positions, on their device, for `forward`.
