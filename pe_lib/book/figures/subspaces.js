@@ -45,9 +45,14 @@ peLive.define("subspaces", () => {
     const half = (cx - wx) / 2;
     const deep = half * Math.tan(angle); // V, below the middle of the word's part
     const under = (deep * (half - 13)) / half < 23 ? deep + 18 : 16;
+    const [vx, vy] = at(c, s);
     return [
       circle(cx, cy, scale, "axis"),
       ...base,
+      circle(cx + scale, cy, 4, "dot is-x"),
+      text(cx + scale, cy + 15, "u", "mid is-x"),
+      circle(vx, vy, 4, "dot is-moved"),
+      text(vx + 8, vy - 8, "v", "is-moved"),
       arrow(cx, cy, wx, cy, "is-x"),
       arrow(wx, cy, zx, zy, "is-moved"),
       arrow(cx, cy, zx, zy, "is-plain"),
@@ -94,7 +99,7 @@ peLive.define("subspaces", () => {
     controls: {
       angle: { label: "angle between U and V", min: 0, max: 90, value: 60, unit: "°" },
       c: {
-        label: "at 0°: variance c of positions",
+        label: "variance c of the positions",
         min: 0.1,
         max: 4,
         step: 0.1,
@@ -130,7 +135,7 @@ peLive.define("subspaces", () => {
       if (!state.angle)
         return `Every z is a word and a position, and is wanted at −1 and at +1. No W does both: the best leaves 4 · sc/(s + c) = ${fixed(4 * price)} on average.`;
       const entries = matrix.map((v) => fixed(v)).join(", ");
-      return `W = [${entries}]ᵀ sends u to −1 and v to +1, and z, whose parts are ${fixed(part)} long, to ${fixed(norm)}.`;
+      return `W = [${entries}]ᵀ sends u to −1 and v to +1. It stretches z, a word and a position ${fixed(part)} long, to ${fixed(norm)}.`;
     },
   };
 });
