@@ -5,6 +5,7 @@ script for its formulas, nothing moves when they appear, and nobody waits for th
 drawn stands MathML, for the voices that read it. The style sheet holds the signs that are used.
 """
 
+import atexit
 import base64
 import functools
 import html
@@ -60,6 +61,7 @@ FORMULAS: list[str] = []  # as HTML, by their number
 def mathjax() -> MiniRacer:
     """MathJax, started when the first formula asks for it."""
     js = MiniRacer()
+    atexit.register(js.close)  # left to the end of Python, its threads at times wait for ever
     sources = {
         path.relative_to(VENDOR).as_posix(): path.read_text() for path in VENDOR.rglob("*.js")
     }
