@@ -6,7 +6,6 @@ import subprocess
 from pathlib import Path
 from types import ModuleType
 
-import pytest
 import yaml
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -63,31 +62,3 @@ def test_cover_is_drawn_by_the_library() -> None:
         for svg in (cover.draw_svg(), cover.COVER.read_text())
     )
     assert drawn == stored
-
-
-def test_a_change_of_any_input_changes_the_fingerprint_of_the_site(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    build_book = load("tools/build_book.py")
-    monkeypatch.setattr(build_book, "ROOT", tmp_path)
-    files = ["book/a.ipynb", "book/_assets/book.css", "pe_lib/numpy.py", "_config.yml", "_toc.yml"]
-    for name in (*files, "requirements.txt"):
-        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / name).write_text("before")
-    seen = {build_book.fingerprint(build_book.SITE_INPUTS)}
-    for count, name in enumerate((*files, "requirements.txt"), start=2):
-        (tmp_path / name).write_text("after")
-        seen.add(build_book.fingerprint(build_book.SITE_INPUTS))
-        assert len(seen) == count, name
-    (tmp_path / "book/a.ipynb").unlink()
-    assert build_book.fingerprint(build_book.SITE_INPUTS) not in seen
-
-
-def test_another_remote_or_address_calls_for_another_build(monkeypatch: pytest.MonkeyPatch) -> None:
-    build_book = load("tools/build_book.py")
-    seen = set()
-    for variable in ("", "GITHUB_REPOSITORY", "GITHUB_REF_NAME", "BOOK_URL"):
-        if variable:
-            monkeypatch.setenv(variable, "some/other")
-        seen.add(build_book.addresses())
-    assert len(seen) == 4

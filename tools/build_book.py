@@ -6,17 +6,16 @@ With --stored, after nbval, pages of checks are not executed: they are taken as 
 import hashlib
 import logging
 import os
+import re
 import shutil
-import sqlite3
 import subprocess
 import sys
-from collections.abc import Iterable, Iterator
-from contextlib import closing
+from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:  # the rest runs where nothing is installed yet
-    from jupyter_cache.base import JupyterCacheAbstract
+from jupyter_cache import get_cache
+from jupyter_cache.base import JupyterCacheAbstract
+from jupyter_cache.executors import load_executor
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.append(str(ROOT / "book" / "_ext"))
@@ -24,7 +23,6 @@ from repository import branch, repository_url  # noqa: E402  (it stands with the
 
 BUILD = ROOT / "_build"
 SITE = BUILD / "html"
-INDEX = SITE / "index.html"
 CACHE = BUILD / ".jupyter_cache"
 MOST_SECONDS = 120  # of a cell
 
@@ -40,44 +38,44 @@ SITE_INPUTS = (*EXECUTION_INPUTS, "book", "_config.yml", "_toc.yml", "tools/buil
 
 
 def main() -> None:
-    site_state, site_stamp = f"{fingerprint(SITE_INPUTS)} {addresses()}", BUILD / "site-inputs"
-    if INDEX.exists() and read(site_stamp) == f"{site_state} {files_in_site()}":
+    index, stamp = SITE / "index.html", BUILD / "site-inputs"
+    state = f"{fingerprint(SITE_INPUTS)} {addresses()}"
+    if index.exists() and read(stamp) == state:
         print("Nothing changed since the last build.")
     else:
-        site_stamp.unlink(missing_ok=True)
-        drop_stale_cache()
+        stamp.unlink(missing_ok=True)
         notebooks = sorted((ROOT / "book").rglob("[!.]*.ipynb"))
         if "--stored" in sys.argv[1:]:
             take_stored(path for path in notebooks if path.parent.name == "checks")
         execute(notebooks)
         build()
-        site_stamp.write_text(f"{site_state} {files_in_site()}")
-    print(f"The book is at {INDEX}")
+        stamp.write_text(state)
+    print(f"The book is at {index}")
 
 
 def build() -> None:
     """Run Jupyter Book with every warning an error."""
-    if SITE.exists():
-        shutil.rmtree(SITE)
+    shutil.rmtree(SITE, ignore_errors=True)
     command = [str(Path(sys.executable).parent / "jupyter-book"), "build", ".", "--all", "-W", "-n"]
-    code = subprocess.run([*command, "--keep-going"], cwd=ROOT, check=False).returncode
-    if code or not INDEX.exists():
+    if subprocess.run([*command, "--keep-going"], cwd=ROOT, check=False).returncode:
         sys.exit("The book was not built: the first error or warning above says why.")
 
 
-def execute(notebooks: Iterable[Path]) -> "JupyterCacheAbstract":
+def execute(notebooks: Iterable[Path]) -> JupyterCacheAbstract:
     """The cache, with every notebook that was not in it run, one on each processor at a time."""
-    from jupyter_cache import get_cache
-    from jupyter_cache.executors import load_executor
-
     # The pages' matrices are small: several threads would mostly wait for one another.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-    cache = get_cache(str(CACHE))
+    cache, stamp = open_cache(), BUILD / "execution-inputs"
     names = [cache.add_nb_to_project(str(path)).uri for path in notebooks]
     logger = logging.getLogger(__name__)
     logger.setLevel(logging.INFO)  # it tells which notebook is run, and of a failure which cell
-    executor = load_executor("local-parallel", cache, logger)
-    done = executor.run_and_cache(filter_uris=names, timeout=MOST_SECONDS)
+    state = read(stamp)
+    stamp.unlink()  # a crash may tear the cache: then it is dropped
+    try:
+        executor = load_executor("local-parallel", cache, logger)
+        done = executor.run_and_cache(filter_uris=names, timeout=MOST_SECONDS)
+    finally:
+        stamp.write_text(state)
     if failed := done.excepted + done.errored:
         listed = ", ".join(os.path.relpath(name, ROOT) for name in failed)
         sys.exit(f"Not executed: {listed}. The error above says which cell failed, and why.")
@@ -87,36 +85,19 @@ def execute(notebooks: Iterable[Path]) -> "JupyterCacheAbstract":
 def take_stored(notebooks: Iterable[Path]) -> None:
     """Put into the cache what pages of checks store: nbval has just compared it with a run. Of a
     live figure, which chapters have, only a still is stored: they are executed."""
-    from jupyter_cache import get_cache
-
-    cache = get_cache(str(CACHE))
+    cache = open_cache()
     for path in notebooks:
         cache.cache_notebook_file(str(path), check_validity=False, overwrite=True)
 
 
-def drop_stale_cache() -> None:
-    """Keep executed notebooks only as long as what they depend on stays as it is."""
+def open_cache() -> JupyterCacheAbstract:
+    """The executed notebooks, kept as long as what they depend on stays as it is."""
     state, stamp = fingerprint(EXECUTION_INPUTS), BUILD / "execution-inputs"
-    if CACHE.exists() and not (read(stamp) == state and cache_is_sound()):
-        shutil.rmtree(CACHE)
-    BUILD.mkdir(exist_ok=True)
+    if read(stamp) != state:
+        shutil.rmtree(CACHE, ignore_errors=True)
+    CACHE.mkdir(parents=True, exist_ok=True)
     stamp.write_text(state)
-
-
-def cache_is_sound() -> bool:
-    """Whether every executed notebook that the cache lists is there: a crash may tear the cache."""
-    listed = f"{(CACHE / 'global.db').as_uri()}?mode=ro"
-    try:
-        with closing(sqlite3.connect(listed, uri=True)) as database:
-            keys = [key for (key,) in database.execute("SELECT hashkey FROM nbcache")]
-    except sqlite3.DatabaseError:
-        return False
-    return all((CACHE / "executed" / key / "base.ipynb").is_file() for key in keys)
-
-
-def files_in_site() -> int:
-    """How many files the site has: one that lost some is built anew. `make pdf` may add its own."""
-    return sum(path.is_file() and path.suffix != ".pdf" for path in SITE.rglob("*"))
+    return get_cache(str(CACHE))
 
 
 def addresses() -> str:
@@ -125,22 +106,16 @@ def addresses() -> str:
 
 
 def fingerprint(inputs: Iterable[str]) -> str:
-    """A hash of the names and the contents of all files under the inputs."""
+    """A hash of the names and the contents of all files under the inputs, but for caches and
+    editors' leftovers."""
     digest = hashlib.sha256()
-    for path in sorted({file for name in inputs for file in files_under(ROOT / name)}):
-        digest.update(f"{path.relative_to(ROOT)}\0".encode())
-        digest.update(path.read_bytes())
+    for path in sorted(
+        path for name in inputs for path in (ROOT / name, *(ROOT / name).rglob("*"))
+    ):
+        name = path.relative_to(ROOT).as_posix()
+        if path.is_file() and not re.search(r"(^|/)(\.|__pycache__/)", name):
+            digest.update(f"{name}\0".encode() + path.read_bytes())
     return digest.hexdigest()
-
-
-def files_under(path: Path) -> Iterator[Path]:
-    """The file itself, or every file of a folder but for caches and editors' leftovers."""
-    if path.is_file():
-        yield path
-    for file in path.rglob("*"):
-        parts = file.relative_to(path).parts
-        if file.is_file() and not any(p == "__pycache__" or p.startswith(".") for p in parts):
-            yield file
 
 
 def read(stamp: Path) -> str:
@@ -152,5 +127,3 @@ if __name__ == "__main__":
         main()
     except KeyboardInterrupt:
         sys.exit("\nStopped. Run the same command again: finished notebooks are kept.")
-    except OSError as error:
-        sys.exit(f"{error}\nThe book was not built: its folder must be writable, and have room.")

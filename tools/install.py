@@ -28,12 +28,14 @@ def main() -> None:
             "Name another one: make book PYTHON=python3.12"
         )
     testing = "--test" in sys.argv[1:]
-    make_environment()
     for_readers, for_tests = VENV / "installed", VENV / "installed-for-tests"
     stamp = for_tests if testing else for_readers
-    state = fingerprint()
+    content = b"".join((ROOT / name).read_bytes() for name in INPUTS)
+    state = hashlib.sha256(content + platform.python_version().encode()).hexdigest()
     if stamp.exists() and stamp.read_text() == state:
         return
+    if not is_usable():
+        make_environment()
     install_torch()
     pip("install", "-r", "requirements.txt", "-c", "constraints.txt")
     if testing:
@@ -42,41 +44,23 @@ def main() -> None:
     stamp.write_text(state)
 
 
-def make_environment() -> None:
-    """Create .venv, anew where its Python is gone or another one, or its pip does not run."""
-    if is_usable():
-        return
-    if VENV.exists():
-        shutil.rmtree(VENV)
-    print("Creating .venv", flush=True)
+def is_usable() -> bool:
+    """Whether .venv holds a pip that runs, of the Python that runs this."""
+    command = [str(PYTHON), "-m", "pip", "--version"]
     try:
-        subprocess.run([sys.executable, "-m", "venv", str(VENV)], check=True)
-    except subprocess.CalledProcessError:
-        shutil.rmtree(VENV, ignore_errors=True)
+        told = subprocess.run(command, capture_output=True, text=True, check=False).stdout
+    except OSError:
+        return False
+    return f"(python {'.'.join(platform.python_version_tuple()[:2])})" in told
+
+
+def make_environment() -> None:
+    print("Creating .venv", flush=True)
+    if subprocess.run([sys.executable, "-m", "venv", "--clear", VENV], check=False).returncode:
         sys.exit(
             "Python could not make a virtual environment and says why above. Mend that and run the "
             "same command again. On Debian and Ubuntu, the package python3-venv may be missing."
         )
-    except KeyboardInterrupt:
-        shutil.rmtree(VENV, ignore_errors=True)
-        raise
-
-
-def is_usable() -> bool:
-    """Whether .venv holds the Python that runs this, and a pip that runs."""
-    version = [str(PYTHON), "-c", "import platform; print(platform.python_version())"]
-    try:
-        python = subprocess.run(version, capture_output=True, text=True, check=True)
-        subprocess.run([str(PYTHON), "-m", "pip", "--version"], capture_output=True, check=True)
-    except (OSError, subprocess.CalledProcessError):
-        return False
-    return python.stdout.strip() == platform.python_version()
-
-
-def fingerprint() -> str:
-    """A hash of all that decides what is installed."""
-    content = b"".join((ROOT / name).read_bytes() for name in INPUTS)
-    return hashlib.sha256(content + platform.python_version().encode()).hexdigest()
 
 
 def install_torch() -> None:
@@ -85,21 +69,12 @@ def install_torch() -> None:
     Where PyTorch's own index cannot be reached, pip takes what it finds elsewhere.
     """
     found = re.search(r"^torch==\S+", (ROOT / "requirements.txt").read_text(), flags=re.MULTILINE)
-    if sys.platform != "linux" or has_nvidia_gpu() or found is None:
+    if sys.platform != "linux" or shutil.which("nvidia-smi") or found is None:
         return
     quick = ("--retries", "0", "--timeout", "10")
     only_torch = ("install", "--no-deps", found[0], "--index-url", PYTORCH_CPU_WHEELS)
     if pip(*only_torch, *quick, required=False):
         print("PyTorch's index of CPU wheels was not reached: taking what pip finds.", flush=True)
-
-
-def has_nvidia_gpu() -> bool:
-    """Whether the driver lists at least one GPU."""
-    try:
-        listed = subprocess.run(["nvidia-smi", "-L"], capture_output=True, text=True, check=False)
-    except OSError:
-        return False
-    return listed.returncode == 0 and "GPU" in listed.stdout
 
 
 def pip(*arguments: str, required: bool = True) -> int:

@@ -18,7 +18,7 @@ from nbformat import NotebookNode
 ROOT = Path(__file__).resolve().parent.parent
 sys.path += [str(ROOT / "book" / "_ext"), str(ROOT / "tools")]
 
-from build_book import drop_stale_cache, execute  # noqa: E402
+from build_book import execute  # noqa: E402
 from repository import repository_url  # noqa: E402  (it stands with the site's extensions)
 
 KEPT_CELL_METADATA = ("cellView", "checks", "claims", "jupyter", "mystnb", "tags")
@@ -61,7 +61,6 @@ def main() -> None:
         notebook = nbformat.read(path, as_version=4)
         serve_colab(notebook, repository_url(), path.parent.relative_to(ROOT))
         nbformat.write(notebook, path)
-    drop_stale_cache()
     cache = execute(paths)
     for path in paths:
         _, executed = cache.merge_match_into_notebook(nbformat.read(path, as_version=4))
