@@ -8,15 +8,11 @@ checksum of every file; a test compares it with what lies in the folder.
 """
 
 import hashlib
-import io
 import json
 import shutil
 import subprocess
-import tarfile
 import tempfile
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
-from fnmatch import fnmatch
+from collections.abc import Iterable
 from pathlib import Path
 
 from fontTools import subset
@@ -25,27 +21,14 @@ VENDOR = Path(__file__).resolve().parent.parent / "book" / "_assets" / "vendor"
 MANIFEST = VENDOR / "manifest.json"
 
 
-@dataclass(frozen=True)
-class Package:
-    """A package of npm and the files that the site needs of it."""
-
-    folder: str
-    name: str
-    version: str
-    licence: str
-    files: tuple[str, ...]
-    strip: str = ""
-    """The leading folder that the copies leave out."""
-
-
+# Folder, name on npm, version and licence of each package, and the files that the site needs of it:
+# they lose the folder that they all stand in.
 PACKAGES = (
-    Package(
-        "mathjax",
-        "mathjax",
-        "3.2.2",
-        "Apache-2.0",
+    (
+        ("mathjax", "mathjax", "3.2.2", "Apache-2.0"),
+        # The parts that book/_ext/formulas.py runs when the site is built, and the fonts.
+        "es5/",
         (
-            # The parts that book/_ext/formulas.py runs when the site is built, and the fonts.
             "LICENSE",
             "es5/startup.js",
             "es5/core.js",
@@ -56,28 +39,22 @@ PACKAGES = (
             "es5/output/chtml/fonts/woff-v2/*.woff",
             "es5/a11y/assistive-mml.js",
         ),
-        strip="es5/",
     ),
-    Package(
-        "source-serif",
-        "@fontsource/source-serif-4",
-        "5.3.1",
-        "OFL-1.1",
+    (
+        ("source-serif", "@fontsource/source-serif-4", "5.3.1", "OFL-1.1"),
+        "files/",
         (
             "LICENSE",
             "files/source-serif-4-latin-[46]00-normal.woff2",
             "files/source-serif-4-latin-400-italic.woff2",
             "files/source-serif-4-greek-400-normal.woff2",
         ),
-        strip="files/",
     ),
-    Package(
-        "icons",
-        "@fortawesome/fontawesome-free",
-        "6.5.2",  # the release whose names and code points the theme's style sheet uses
-        "OFL-1.1 AND CC-BY-4.0",
+    (
+        # The release whose names and code points the theme's style sheet uses.
+        ("icons", "@fortawesome/fontawesome-free", "6.5.2", "OFL-1.1 AND CC-BY-4.0"),
+        "webfonts/",
         ("LICENSE.txt", "webfonts/fa-solid-900.ttf"),
-        strip="webfonts/",
     ),
 )
 
@@ -97,35 +74,27 @@ AMS_SIGNS = (*range(ord("A"), ord("Z") + 1), *map(ord, "kℏ∄∅∤≜≲≳�
 
 def main() -> None:
     shutil.rmtree(VENDOR, ignore_errors=True)
-    for package in PACKAGES:
-        fetch(package)
-        print(f"{package.name} {package.version}", flush=True)
+    for (folder, name, version, _), strip, files in PACKAGES:
+        fetch(f"{name}@{version}", VENDOR / folder, strip, files)
+        print(f"{name} {version}", flush=True)
     keep(VENDOR / "icons" / "fa-solid-900.ttf", "icons.woff2", glyphs=ICONS.split())
     for font in VENDOR.glob("mathjax/**/*.woff"):
         keep(font, f"{font.stem}.woff2", AMS_SIGNS if "AMS" in font.stem else None)
     MANIFEST.write_text(json.dumps(manifest(), indent=1) + "\n")
 
 
-def fetch(package: Package) -> None:
+def fetch(package: str, target: Path, strip: str, files: Iterable[str]) -> None:
     """Copy the wanted files of a package into its folder."""
-    for name, content in members(package):
-        if any(fnmatch(name, pattern) for pattern in package.files):
-            target = VENDOR / package.folder / name.removeprefix(package.strip)
-            target.parent.mkdir(parents=True, exist_ok=True)
-            target.write_bytes(content)
-
-
-def members(package: Package) -> Iterator[tuple[str, bytes]]:
-    """Name and content of every file in a package's archive."""
     with tempfile.TemporaryDirectory() as folder:
-        command = ["npm", "pack", "--silent", f"{package.name}@{package.version}"]
-        subprocess.run(command, cwd=folder, check=True, stdout=subprocess.DEVNULL)
+        subprocess.run(
+            ["npm", "pack", "--silent", package], cwd=folder, check=True, stdout=subprocess.DEVNULL
+        )
         (archive,) = Path(folder).glob("*.tgz")
-        with tarfile.open(archive) as tar:
-            for member in tar:
-                file = tar.extractfile(member)
-                if file is not None:
-                    yield member.name.removeprefix("package/"), file.read()
+        shutil.unpack_archive(archive, folder, filter="data")
+        for path in (path for pattern in files for path in Path(folder, "package").glob(pattern)):
+            name = path.relative_to(folder).as_posix().removeprefix("package/").removeprefix(strip)
+            (target / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(path, target / name)
 
 
 def keep(
@@ -135,7 +104,7 @@ def keep(
     options = subset.Options(flavor="woff2", layout_features=[], name_IDs=[0, 1, 2, 13, 14])
     options.drop_tables += ["FFTM"]  # an editor's time stamps
     options.hinting = options.recalc_timestamp = False
-    with subset.load_font(io.BytesIO(font_file.read_bytes()), options) as font:
+    with subset.load_font(str(font_file), options) as font:
         subsetter = subset.Subsetter(options)
         every_sign = () if glyphs else font.getBestCmap()
         subsetter.populate(unicodes=signs or every_sign, glyphs=glyphs)
@@ -146,22 +115,17 @@ def keep(
 
 def manifest() -> list[dict[str, object]]:
     """What lies in the folder, and where it came from."""
+    keys = ("folder", "name", "version", "licence")
     return [
-        {
-            "folder": package.folder,
-            "name": package.name,
-            "version": package.version,
-            "licence": package.licence,
-            "sha256": checksums(VENDOR / package.folder),
-        }
-        for package in PACKAGES
+        {**dict(zip(keys, named, strict=True)), "sha256": checksums(VENDOR / named[0])}
+        for named, _, _ in PACKAGES
     ]
 
 
 def checksums(folder: Path) -> dict[str, str]:
     """The SHA-256 of every file under a folder."""
     return {
-        str(path.relative_to(folder).as_posix()): hashlib.sha256(path.read_bytes()).hexdigest()
+        path.relative_to(folder).as_posix(): hashlib.sha256(path.read_bytes()).hexdigest()
         for path in sorted(folder.rglob("*"))
         if path.is_file()
     }
