@@ -13,6 +13,7 @@ import sys
 from pathlib import Path
 
 import nbformat
+from nbconvert.preprocessors.coalescestreams import CoalesceStreamsPreprocessor
 from nbformat import NotebookNode
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -71,17 +72,13 @@ def main() -> None:
 def serve_colab(notebook: NotebookNode, address: str, folder: Path = Path("book")) -> None:
     """Put the cell for Colab below the opening; it keeps its repository where none is given."""
     named = ""
-    if is_for_colab(notebook.cells[1]):
+    if notebook.cells[1].source.startswith(COLAB_CELL.partition("\n")[0]):
         named = repository_named_in(notebook.cells.pop(1))
     source = COLAB_CELL.replace("ROOT", "/".join(".." for _ in folder.parts))
     source = source.replace("FOLDER", folder.as_posix())
     cell = nbformat.v4.new_code_cell(source.replace("REPOSITORY", address or named))
     cell.metadata = NotebookNode(COLAB_METADATA)
     notebook.cells.insert(1, cell)
-
-
-def is_for_colab(cell: NotebookNode) -> bool:
-    return bool(cell.source.startswith(COLAB_CELL.partition("\n")[0]))
 
 
 def repository_named_in(cell: NotebookNode) -> str:
@@ -96,30 +93,18 @@ def normalise(notebook: NotebookNode) -> None:
         language_info={"name": "python"},
     )
     notebook.nbformat, notebook.nbformat_minor = 4, 5
+    # What was printed in several parts is joined: where it is cut is a matter of timing.
+    CoalesceStreamsPreprocessor().preprocess(notebook, {})
     for number, cell in enumerate(notebook.cells, start=1):
         cell.id = f"cell-{number:03d}"
         cell.metadata = NotebookNode(
             {key: cell.metadata[key] for key in KEPT_CELL_METADATA if key in cell.metadata}
         )
-        if cell.cell_type == "code":
-            cell.outputs = merge_streams(cell.outputs)
         for output in cell.get("outputs", []):
             output.pop("transient", None)
             if "data" in output:
                 output.data.pop(WIDGET_VIEW, None)
                 output.metadata = NotebookNode()
-
-
-def merge_streams(outputs: list[NotebookNode]) -> list[NotebookNode]:
-    """Join what was printed in several parts: where it is cut is a matter of timing."""
-    merged: list[NotebookNode] = []
-    for output in outputs:
-        last = merged[-1] if merged else None
-        if last is not None and output.output_type == "stream" and last.get("name") == output.name:
-            last.text += output.text
-        else:
-            merged.append(output)
-    return merged
 
 
 if __name__ == "__main__":
