@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 import yaml
+from test_repository import ROOT, load
 
-ROOT = Path(__file__).resolve().parent.parent
 WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
 # The jobs that may write, and what.
 WRITERS = {
@@ -99,7 +99,6 @@ def test_only_the_default_branch_is_published() -> None:
 
 def test_every_check_runs_and_no_other_is_named() -> None:
     commands = "\n".join(step.get("run", "") for path in WORKFLOWS for step in steps_of(path))
-    script = (ROOT / "tools" / "run_tests.py").read_text()
-    checks = set(re.findall(r'^    "([^"]+)": \(', script, re.M))
     lines = re.findall(r"tools/run_tests\.py (.+)$", commands, re.M)
-    assert {name for line in lines for name in shlex.split(line)} == checks
+    named = {name for line in lines for name in shlex.split(line)}
+    assert named == set(load("tools/run_tests.py").CHECKS)
