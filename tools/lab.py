@@ -2,12 +2,13 @@
 
 import json
 import os
+import socket
 import subprocess
 import sys
 import time
 import urllib.request
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -21,48 +22,33 @@ from site_under_test import PICTURES, nudge, start_browser
 
 PATIENCE = 240  # seconds for one step on a busy machine
 TOKEN = "rehearsal"
+VIEW = "application/vnd.jupyter.widget-view+json"
+# Every cell is drawn, however far from the screen it is.
+SETTINGS = ".jupyter/lab/user-settings/@jupyterlab/notebook-extension/tracker.jupyterlab-settings"
+DRAW_ALL = {"windowingMode": "none"}
 
-# JupyterLab draws the cells that are near the screen.
 IS_READY = """() => {
   const panel = window.jupyterapp?.shell?.currentWidget;
   return Boolean(panel?.context?.isReady && panel.content?.widgets?.length
                  && panel.sessionContext?.session?.kernel);
 }"""
-# Looks at each cell with a theorem, a proof or a displayed equation until it is drawn as one.
-DRAWN = """async (patience) => {
-  const notebook = window.jupyterapp.shell.currentWidget.content;
-  const pause = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
-  const complaints = [];
-  let boxes = 0;
-  for (const [number, cell] of notebook.widgets.entries()) {
-    const source = cell.model.sharedModel.getSource();
-    const wanted = source.match(/^:::+\\{prf:\\w+\\}/gm) ?? [];
-    const display = /^\\s*\\$\\$/m.test(source);
-    if (cell.model.type !== "markdown" || !(wanted.length || display)) continue;
-    boxes += wanted.length;
-    const state = () => {
-      const drawn = cell.node.querySelector(".myst");
-      const text = drawn?.textContent ?? "";
-      if (!text) return "nothing is drawn";
-      if (/:::|\\{prf:|\\$\\$/.test(text)) return "markup is shown as it is written";
-      if (drawn.querySelector(".katex-error")) return "an equation is not understood";
-      if (display && !drawn.querySelector(".katex-display")) return "no equation is drawn";
-      const found = drawn.querySelectorAll(".myst-proof").length;
-      if (found < wanted.length) return `${found} boxes for ${wanted.length} theorems and proofs`;
-      return "";
-    };
-    const end = Date.now() + 1000 * patience;
-    let wrong = "not looked at";
-    while (wrong && Date.now() < end) {
-      // Far from the screen and back, where a drawing was lost.
-      if (wrong !== "not looked at") await notebook.scrollToItem(0);
-      await notebook.scrollToItem(number);
-      for (let waited = 0; (wrong = state()) && waited < 50; waited++) await pause(100);
-    }
-    if (wrong) complaints.push(`cell ${number + 1}: ${wrong}`);
-  }
-  return { boxes, complaints };
-}"""
+# What is wrong with a cell of text, its theorems, proofs and displayed equations.
+WRONG = """() => window.jupyterapp.shell.currentWidget.content.widgets.flatMap((cell, place) => {
+  if (cell.model.type !== "markdown") return [];
+  const source = cell.model.sharedModel.getSource();
+  const boxes = (source.match(/^:::+\\{prf:\\w+\\}/gm) ?? []).length;
+  const drawn = cell.node.querySelector(".myst") ?? document.createElement("div");
+  const count = (selector) => drawn.querySelectorAll(selector).length;
+  const found = {
+    "nothing is drawn": !drawn.textContent,
+    "markup is shown as it is written": /:::|\\{prf:|\\$\\$/.test(drawn.textContent),
+    "an equation is not understood": count(".katex-error"),
+    "no equation is drawn": /^\\s*\\$\\$/m.test(source) && !count(".katex-display"),
+    [`not all of ${boxes} theorems and proofs are drawn`]: count(".myst-proof") < boxes,
+  };
+  const said = Object.keys(found).filter((what) => found[what]);
+  return said.map((what) => `cell ${place + 1}: ${what}`);
+})"""
 RUN_ALL = """async (patience) => {
   const run = async () => {
     await window.jupyterapp.shell.currentWidget.sessionContext.ready;
@@ -74,16 +60,6 @@ RUN_ALL = """async (patience) => {
 OUTPUTS = """() => window.jupyterapp.shell.currentWidget.content.widgets
   .filter((cell) => cell.model.type === "code")
   .map((cell) => ({ count: cell.model.executionCount, outputs: cell.model.outputs.toJSON() }))"""
-# The place among all cells of the cell with this live figure, once it is drawn.
-SCROLL_TO_FIGURE = """async (which) => {
-  const notebook = window.jupyterapp.shell.currentWidget.content;
-  const live = "application/vnd.jupyter.widget-view+json";
-  const cells = notebook.widgets.filter((cell) => cell.model.type === "code"
-    && cell.model.outputs.toJSON().some((output) => live in (output.data ?? {})));
-  const place = notebook.widgets.indexOf(cells[which]);
-  await notebook.scrollToItem(place);
-  return cells[which].node.querySelector(".live[data-live]") ? place : 0;
-}"""
 
 
 @dataclass
@@ -106,44 +82,39 @@ def serve_lab(commands: Path, folder: Path) -> Iterator[str]:
         for name, value in os.environ.items()
         if not name.startswith(("JUPYTER", "PYTHON", "VIRTUAL_ENV"))
     }
-    with TemporaryDirectory(prefix="lab-") as home, (Path(home) / "log").open("w+") as log:
-        runtime = Path(home) / "runtime"
-        own = {"HOME": home, "JUPYTER_RUNTIME_DIR": str(runtime)}
-        own |= {"PATH": f"{commands}{os.pathsep}{os.environ['PATH']}"}
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    with TemporaryDirectory(prefix="lab-") as home, Path(home, "log").open("w+") as log:
+        settings = Path(home) / SETTINGS
+        settings.parent.mkdir(parents=True)
+        settings.write_text(json.dumps(DRAW_ALL))
+        own = {"HOME": home, "PATH": f"{commands}{os.pathsep}{os.environ['PATH']}"}
         command = [str(commands / "jupyter"), "lab", "--no-browser", "--allow-root"]
-        command += ["--ip=127.0.0.1", "--port=0", f"--IdentityProvider.token={TOKEN}"]
+        command += ["--ip=127.0.0.1", f"--port={port}", f"--IdentityProvider.token={TOKEN}"]
         command += ["--LabApp.expose_app_in_browser=True"]
-        server = subprocess.Popen(
-            command, cwd=folder, env=kept | own, stdout=log, stderr=subprocess.STDOUT
-        )
+        server = subprocess.Popen(command, cwd=folder, env=kept | own, stdout=log, stderr=log)
         try:
-            yield wait_for_address(server, runtime, Path(home) / "log")
+            url = f"http://127.0.0.1:{port}/"
+            if not answers(server, url):
+                sys.exit(f"JupyterLab did not start:\n{Path(log.name).read_text()}")
+            yield url
         finally:
             server.terminate()
             server.wait(PATIENCE)
 
 
-def wait_for_address(server: subprocess.Popen[bytes], runtime: Path, log: Path) -> str:
-    """Where the server answers, as soon as it does."""
+def answers(server: subprocess.Popen[bytes], url: str) -> bool:
+    """Whether a server answers before it ends or patience does."""
     end = time.monotonic() + PATIENCE
     while time.monotonic() < end and server.poll() is None:
-        for file in runtime.glob("jpserver-*.json"):
-            try:
-                url = str(json.loads(file.read_text())["url"])
-                ask(url, "api/status")
-            except (ValueError, OSError):
-                continue  # half written, or not answering yet
-            return url
+        with suppress(OSError):
+            return bool(ask(url, "api/status"))
         time.sleep(0.2)
-    sys.exit(f"JupyterLab did not start:\n{log.read_text()}")
+    return False
 
 
-def visit(url: str, path: str, patience: int = PATIENCE) -> Seen:
-    """Open a notebook, look at it, run all its cells and move its live figures.
-
-    ``patience`` is how many seconds a cell may take to be drawn, and all of them three times that
-    to run.
-    """
+def visit(url: str, path: str) -> Seen:
+    """Open a notebook, look at it, run all its cells and move its live figures."""
     started, seen = time.perf_counter(), Seen(path)
     with sync_playwright() as playwright, start_browser(playwright) as browser:
         page = browser.new_page(viewport={"width": 1280, "height": 900})
@@ -152,10 +123,9 @@ def visit(url: str, path: str, patience: int = PATIENCE) -> Seen:
             # In a workspace of its own, because two are open at a time.
             page.goto(f"{url}lab/workspaces/{Path(path).stem}/tree/{path}?reset&token={TOKEN}")
             page.wait_for_function(IS_READY)
-            drawn = page.evaluate(DRAWN, patience)
-            seen.boxes = drawn["boxes"]
-            seen.complaints += drawn["complaints"]
-            page.evaluate(RUN_ALL, min(PATIENCE, 3 * patience))
+            seen.complaints += wrong_cells(page)
+            seen.boxes = page.locator(".myst-proof").count()
+            page.evaluate(RUN_ALL, PATIENCE)
             judge_outputs(page, seen)
             move_figures(page, seen)
         except Error as error:
@@ -165,8 +135,14 @@ def visit(url: str, path: str, patience: int = PATIENCE) -> Seen:
             seen.megabytes = peak_memory(session["kernel"]["id"])
             ask(url, f"api/sessions/{session['id']}", "DELETE")
     seen.seconds = time.perf_counter() - started
-    print(f"  seen {path}", flush=True)
     return seen
+
+
+def wrong_cells(page: Page) -> list[str]:
+    """What is still wrong with the text when there was time to draw it."""
+    with suppress(Error):
+        page.wait_for_function(f"() => ({WRONG})().length === 0", timeout=60_000)
+    return list(page.evaluate(WRONG))
 
 
 def judge_outputs(page: Page, seen: Seen) -> None:
@@ -183,11 +159,11 @@ def judge_outputs(page: Page, seen: Seen) -> None:
 
 def move_figures(page: Page, seen: Seen) -> None:
     """A step of every range, and a press of every choice, shows another picture."""
-    live = "application/vnd.jupyter.widget-view+json"
     outputs = [output for cell in page.evaluate(OUTPUTS) for output in cell["outputs"]]
-    for which in range(sum(live in output.get("data", {}) for output in outputs)):
-        place = page.wait_for_function(SCROLL_TO_FIGURE, arg=which, polling=500).json_value()
-        figure = page.locator(f'[data-windowed-list-index="{place}"] .live')
+    figures = page.locator(".live[data-live]")
+    for which in range(sum(VIEW in output.get("data", {}) for output in outputs)):
+        figure = figures.nth(which)
+        figure.wait_for()
         ranges = figure.locator("input:enabled").all()
         for control in [*ranges, *figure.locator('[aria-pressed="false"][data-set]').all()]:
             before = figure.evaluate(PICTURES)
@@ -214,12 +190,8 @@ def ask(url: str, address: str, method: str = "GET") -> bytes:
 def peak_memory(kernel: str) -> int:
     """The high-water mark in MB of the process that has this kernel's connection file."""
     for process in Path("/proc").glob("[0-9]*"):
-        try:
+        with suppress(OSError):  # it has ended
             if kernel in (process / "cmdline").read_text():
-                status = dict(
-                    line.split(":", 1) for line in (process / "status").read_text().splitlines()
-                )
-                return int(status["VmHWM"].split()[0]) * 1024 // 10**6
-        except OSError:
-            continue  # it has ended
+                _, _, peak = (process / "status").read_text().partition("VmHWM:")
+                return int(peak.split()[0]) * 1024 // 10**6
     return 0
