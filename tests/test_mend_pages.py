@@ -8,7 +8,7 @@ from bs4 import BeautifulSoup
 
 sys.path.append(str(Path(__file__).resolve().parent.parent / "book" / "_ext"))
 
-from mend_pages import keep_together, order_head
+from mend_pages import keep_together
 
 X = '<span class="math">x</span>'
 
@@ -29,18 +29,3 @@ def test_a_formula_keeps_what_touches_it_and_nothing_else(written: str, mended: 
     page = BeautifulSoup(f'<p class="bd-article">{written}</p>', "html.parser")
     keep_together(page)
     assert str(page) == f'<p class="bd-article">{mended}</p>'
-
-
-@pytest.mark.parametrize(
-    ("written", "title"),
-    [
-        ("3. The matrix — The book", "The matrix — The book"),
-        ("The book — The book", "The book"),
-        ("Search - The book", "Search - The book"),
-    ],
-)
-def test_a_title_says_each_thing_once(written: str, title: str) -> None:
-    page = BeautifulSoup(f"<head><title>{written}</title></head>", "html.parser")
-    order_head(page)
-    assert page.title is not None
-    assert page.title.get_text() == title

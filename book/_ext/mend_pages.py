@@ -161,13 +161,6 @@ def name_language(page: BeautifulSoup, text: str) -> NavigableString | Tag:
     return words
 
 
-def order_head(page: BeautifulSoup) -> None:
-    """A title says each thing once."""
-    if page.title is not None:
-        own, dash, of_book = re.sub(r"^[\d.]+\s+", "", page.title.get_text()).partition(" — ")
-        page.title.string = own if own == of_book else own + dash + of_book
-
-
 def be_light_at_first(page: BeautifulSoup) -> None:
     """Without scripts nothing tells light from dark, and a page would have neither's colours."""
     for root in page.select("html[data-theme]"):
@@ -186,7 +179,6 @@ MENDS: tuple[Callable[[BeautifulSoup], None], ...] = (
     scope_headings,
     name_folds,
     name_languages,
-    order_head,
     be_light_at_first,
 )
 
