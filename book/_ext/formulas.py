@@ -50,10 +50,8 @@ const setFormula = (tex, display) => adaptor.outerHTML(MathJax.tex2chtml(tex, { 
 const styleSheet = () => adaptor.textContent(MathJax.chtmlStylesheet());"""
 
 
-PLACE, PLACES = (
-    '<mjx-container data-set="{}"></mjx-container>',
-    re.compile(r'<mjx-container data-set="(\d+)"></mjx-container>'),
-)
+PLACE = '<mjx-container data-set="{}"></mjx-container>'
+PLACES = re.compile(PLACE.format(r"(\d+)"))
 FORMULAS: list[str] = []  # as HTML, by their number
 
 
@@ -103,7 +101,10 @@ def visit_math(writer: Any, node: nodes.math) -> None:
 
 
 def visit_displayed_math(writer: Any, node: nodes.math_block) -> None:
-    formula = place_for(node, displayed(node), display=True)
+    tex = node.astext()
+    if r"\\" in tex and not node["nowrap"]:
+        tex = rf"\begin{{split}}{tex}\end{{split}}"  # several lines are aligned, as Sphinx does
+    formula = place_for(node, tex, display=True)
     writer.body.append(writer.starttag(node, "div", "", CLASS="math notranslate nohighlight"))
     if node["number"]:
         writer.body.append(f'<span class="eqno">({get_node_equation_number(writer, node)})')
@@ -111,17 +112,6 @@ def visit_displayed_math(writer: Any, node: nodes.math_block) -> None:
         writer.body.append("</span>")
     writer.body.append(f"{formula}</div>\n")
     raise nodes.SkipNode
-
-
-def displayed(node: nodes.math_block) -> str:
-    """The TeX of a displayed formula; several lines, or parts, are aligned, as Sphinx does."""
-    if node["nowrap"]:
-        return str(node.astext())
-    parts = [part for part in node.astext().split("\n\n") if part.strip()]
-    parts = [rf"\begin{{split}}{p}\end{{split}}" if r"\\" in p else p for p in parts]
-    if len(parts) == 1:
-        return str(parts[0])
-    return r"\begin{align}\begin{aligned}" + r"\\".join(parts) + r"\end{aligned}\end{align}"
 
 
 def add_style_sheet(app: Sphinx, page: str, template: str, context: dict[str, Any], _: Any) -> None:
@@ -137,9 +127,7 @@ def insert_formulas(app: Sphinx, exception: Exception | None) -> None:
         return
     for path in Path(app.outdir).rglob("*.html"):
         page = path.read_text(encoding="utf-8")
-        if "data-set" in page:
-            page = PLACES.sub(lambda place: FORMULAS[int(place[1])], page)
-            path.write_text(page, encoding="utf-8")
+        path.write_text(PLACES.sub(lambda place: FORMULAS[int(place[1])], page), encoding="utf-8")
     static = Path(app.outdir) / "_static"
     write_style_sheet(static / STYLE_SHEET)
     for sheet in (static / STYLE_SHEET, static / "book.css"):

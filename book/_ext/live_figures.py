@@ -31,21 +31,12 @@ KINDS = "live_figures"  # of a page, in the metadata that Sphinx keeps of it
 def place_figures(app: Sphinx, document: nodes.document) -> None:
     """Put the box of each live figure in the place of its widget view."""
     models = take_models(app.env)
-    for bundle in list(document.findall(nodes.container)):
-        members = {member.get("mime_type"): member for member in bundle.children if is_node(member)}
-        if bundle.get("nb_element") != "mime_bundle" or VIEW not in members:
-            continue
-        found = MODEL.search(members[VIEW].children[0].astext())
-        traits = models.get(found[1], {}).get("state", {}) if found else {}
-        if "figure" in traits:
-            figure = traits["figure"]
-            note_kind(app.env, figure)
-            shown = live.box(figure, traits["question"], traits["state"], traits["data"])
-            bundle.replace_self(nodes.raw("", shown, format="html"))
-
-
-def is_node(member: nodes.Node) -> bool:
-    return isinstance(member, nodes.Element)
+    for view in list(document.findall(nodes.container)):
+        if view.get("mime_type") == VIEW and (found := MODEL.search(view.astext())):
+            traits = models[found[1]]["state"]
+            note_kind(app.env, traits["figure"])
+            shown = live.box(*(traits[name] for name in ("figure", "question", "state", "data")))
+            view.parent.replace_self(nodes.raw("", shown, format="html"))
 
 
 def take_models(env: BuildEnvironment) -> dict[str, Any]:
@@ -78,22 +69,14 @@ class Live(SphinxDirective):
         figure = self.arguments[0]
         if figure not in live.KINDS or figure == "frames":
             raise self.error(f"There is no live figure of the kind {figure}.")
-        given = dict(re.findall(r"(\w+) *= *([^,\s]+)", self.options.get("state", "")))
-        state = {key: float(value) for key, value in given.items()}
-        made = getattr(live, figure)(
-            question=self.options.get("question", ""),
-            **{key: int(value) if value.is_integer() else value for key, value in state.items()},
-        )
+        given = re.findall(r"(\w+) *= *([^,\s]+)", self.options.get("state", ""))
+        state = {key: json.loads(value) for key, value in given}
+        made = getattr(live, figure)(question=self.options.get("question", ""), **state)
         note_kind(self.env, figure)
         box = live.box(figure, made.question, made.state, made.data)
-        shown = nodes.raw("", box, format="html")
-        if not self.content and "name" not in self.options:
-            return [shown]
-        around = nodes.figure("", shown)
-        if self.content:
-            text, messages = self.state.inline_text(" ".join(self.content), self.lineno)
-            around += nodes.caption("", "", *text)
-            around += messages
+        around = nodes.figure("", nodes.raw("", box, format="html"))
+        text, messages = self.state.inline_text(" ".join(self.content), self.lineno)
+        around += [nodes.caption("", "", *text), *messages]
         self.set_source_info(around)
         self.add_name(around)
         return [around]

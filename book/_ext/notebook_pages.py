@@ -19,7 +19,6 @@ from sphinx.transforms import SphinxTransform
 from ledger import reference_to_anchor, reference_to_row
 
 CHECKS = "book/checks"
-INSTALL = "pip install -r requirements.txt -c constraints.txt"
 
 
 class MarkCells(SphinxTransform):
@@ -38,17 +37,15 @@ class MarkCells(SphinxTransform):
             mark = nodes.paragraph(classes=["cell-mark"])
             page = self.env.docname
             if checks:
-                mark += listing(
-                    "Checks ", [reference_to(label, page) for label in checks], "checked"
-                )
+                theorems = [reference_to(label, page) for label in checks]
+                mark += listing("Checks ", theorems, "checked")
             if claims:
                 noun = "claim" if len(claims) == 1 else "claims"
                 rows = [reference_to_row(claim, page) for claim in claims]
                 mark += listing(f"Decides {noun} ", rows, "decided")
-            wanted = [f"check-{label}" for label in checks]
-            wanted += [f"claim-{claim.lower()}" for claim in claims]
-            names = [name for name in wanted if name not in anchored]
-            anchored.update(names)
+            names = [f"check-{label}" for label in checks if label not in anchored]
+            names += [f"claim-{claim.lower()}" for claim in claims if claim not in anchored]
+            anchored.update(checks, claims)
             mark["ids"], mark["names"] = list(names), list(names)
             self.document.note_explicit_target(mark)
             # Before the cell, because myst-nb folds a cell by the order of what is in it.
@@ -71,30 +68,6 @@ class LeadToChecks(SphinxTransform):
                     "Checked by running", page, f"check-{theorem['label']}", self.env.docname
                 )
                 theorem += nodes.paragraph("", "", link, classes=["checked-by-running"])
-
-
-class TellHowToRun(SphinxTransform):
-    """Say at the end of a notebook's page, folded, how to run it on one's own machine."""
-
-    default_priority = 200
-
-    def apply(self, **kwargs: Any) -> None:
-        source = Path(self.env.doc2path(self.env.docname, base=False))
-        section = next(iter(self.document.findall(nodes.section)), None)
-        if source.suffix != ".ipynb" or section is None:
-            return
-        lines = (
-            ("In a copy of the repository, ", "make lab", " opens the book in JupyterLab."),
-            ("With a Jupyter of your own: ", INSTALL, f", then jupyter lab {source.as_posix()}."),
-            ("The notebook alone, downloaded, needs the library too: ", "pip install .[book]", "."),
-        )
-        box = nodes.admonition(classes=["dropdown", "run-this-page"])
-        box += nodes.title("", "Run this page on your machine")
-        for before, command, after in lines:
-            box += nodes.paragraph(
-                "", "", nodes.Text(before), nodes.literal("", command), nodes.Text(after)
-            )
-        section += box
 
 
 def listing(said: str, links: Sequence[nodes.Node], kind: str) -> nodes.inline:
@@ -128,6 +101,5 @@ def find_checks(app: Sphinx) -> None:
 def setup(app: Sphinx) -> dict[str, bool]:
     app.add_transform(MarkCells)
     app.add_transform(LeadToChecks)
-    app.add_transform(TellHowToRun)
     app.connect("builder-inited", find_checks)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -38,7 +38,7 @@ def add_metadata(app: Sphinx, document: nodes.document, page: str) -> None:
 
 
 def describe(document: nodes.document) -> str:
-    """The page's first paragraph of running text without mathematics, cut at a word, or its title."""
+    """The page's first paragraph of text without mathematics, cut at a word; else its title."""
     for paragraph in document.findall(nodes.paragraph):
         running = isinstance(paragraph.parent, nodes.section) and len(paragraph.astext()) > 40
         if running and not any(paragraph.findall(nodes.math)):

@@ -60,11 +60,12 @@ def branch() -> str:
 def name_repository(app: Sphinx, config: Config) -> None:
     """Fill in the theme's options, or switch every button off."""
     url = repository_url()
-    config.html_theme_options |= dict.fromkeys(BUTTONS, bool(url))
-    config.html_theme_options["launch_buttons"] = LAUNCH if url else {}
+    options: dict[str, object] = {name: bool(url) for name in BUTTONS}
+    options["launch_buttons"] = LAUNCH if url else {}
     if url:
-        named = {"repository_url": url, "repository_provider": "github"}
-        config.html_theme_options |= {**named, "repository_branch": branch(), "path_to_docs": ""}
+        options |= {"repository_url": url, "repository_provider": "github"}
+        options |= {"repository_branch": branch(), "path_to_docs": ""}
+    config.html_theme_options |= options
 
 
 def setup(app: Sphinx) -> dict[str, bool]:
