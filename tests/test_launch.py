@@ -7,13 +7,14 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import nbformat
+import notebooks
 import pytest
+import repository
 from bs4 import BeautifulSoup
 from nbformat import NotebookNode
-from test_repository import ROOT, load
 
+ROOT = Path(__file__).resolve().parent.parent
 FORK = "https://github.com/some/fork"
-notebooks, repository = load("tools/notebooks.py"), load("book/_ext/repository.py")
 
 
 # Colab

@@ -1,13 +1,7 @@
 """What is mended in the pages of the site, by small examples."""
 
-import sys
-from pathlib import Path
-
 import pytest
 from bs4 import BeautifulSoup
-
-sys.path.append(str(Path(__file__).resolve().parent.parent / "book" / "_ext"))
-
 from mend_pages import keep_together
 
 X = '<span class="math">x</span>'

@@ -1,57 +1,50 @@
 """What `make` does on a machine or in a folder that is not as it should be."""
 
-import shutil
+import platform
 import sys
 import venv
 from pathlib import Path
-from types import ModuleType
 
+import build_book
+import install
 import nbformat
 import pytest
-from test_repository import ROOT, load
 
 
 @pytest.fixture
-def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
-    """tools/install.py, for an environment of its own."""
-    module = load("tools/install.py")
-    inside = module.PYTHON.relative_to(module.VENV)
-    monkeypatch.setattr(module, "VENV", tmp_path / ".venv")
-    monkeypatch.setattr(module, "PYTHON", tmp_path / ".venv" / inside)
-    return module
+def repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder in the place of the repository, and what is built in it."""
+    build = tmp_path / "_build"
+    places = {"ROOT": tmp_path, "BUILD": build, "SITE": build / "html", "CACHE": build / "cache"}
+    for name, place in places.items():
+        monkeypatch.setattr(build_book, name, place)
+    for name in ("book", "pe_lib"):
+        (tmp_path / name).mkdir()
+    return tmp_path
 
 
-@pytest.fixture
-def build_book(tmp_path: Path) -> ModuleType:
-    """tools/build_book.py, in a repository of its own."""
-    for name in ("tools/build_book.py", "book/_ext/repository.py"):
-        (tmp_path / name).parent.mkdir(parents=True)
-        shutil.copy(ROOT / name, tmp_path / name)
-    return load(str(tmp_path / "tools" / "build_book.py"))
-
-
-def test_old_python_is_told_what_to_do(
-    install: ModuleType, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_old_python_is_told_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "version_info", (3, 10, 9))
     with pytest.raises(SystemExit, match=r"3\.11 or newer is needed.*make book PYTHON="):
         install.main()
 
 
 def test_only_a_whole_environment_of_this_python_is_used(
-    install: ModuleType, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    inside = install.PYTHON.relative_to(install.VENV)
+    monkeypatch.setattr(install, "PYTHON", tmp_path / inside)
     assert not install.is_usable()
-    venv.create(install.VENV, with_pip=False)
+    venv.create(tmp_path, with_pip=False)
     assert not install.is_usable(), "half made"
     monkeypatch.setattr(install, "PYTHON", Path(sys.executable))
     assert install.is_usable()
-    monkeypatch.setattr(install.platform, "python_version_tuple", lambda: ("3", "99", "0"))
+    monkeypatch.setattr(platform, "python_version_tuple", lambda: ("3", "99", "0"))
     assert not install.is_usable()
 
 
 def test_a_site_is_built_once_until_something_changes(
-    build_book: ModuleType, monkeypatch: pytest.MonkeyPatch
+    repository: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     built = []
 
@@ -59,7 +52,7 @@ def test_a_site_is_built_once_until_something_changes(
         build_book.SITE.mkdir(parents=True, exist_ok=True)
         (build_book.SITE / "index.html").touch()
         built.append("site")
-        if (build_book.ROOT / "book" / "slow.md").exists():
+        if (repository / "book" / "slow.md").exists():
             raise KeyboardInterrupt
 
     monkeypatch.delenv("GITHUB_BASE_REF", raising=False)
@@ -71,15 +64,15 @@ def test_a_site_is_built_once_until_something_changes(
         if name in variables:
             monkeypatch.setenv(name, "some/other")
         else:
-            (build_book.ROOT / name).parent.mkdir(parents=True, exist_ok=True)
-            (build_book.ROOT / name).touch()
+            (repository / name).parent.mkdir(exist_ok=True)
+            (repository / name).touch()
         build_book.main()
         build_book.main()
         assert len(built) == count, name
-    (build_book.ROOT / "book" / "slow.md").touch()
+    (repository / "book" / "slow.md").touch()
     with pytest.raises(KeyboardInterrupt):
         build_book.main()
-    (build_book.ROOT / "book" / "slow.md").unlink()
+    (repository / "book" / "slow.md").unlink()
     build_book.main()
     assert len(built) == count + 2
 
@@ -92,10 +85,9 @@ def write_page(folder: Path, name: str, code: str) -> Path:
 
 
 def test_a_page_is_run_beside_its_data_and_again_when_the_library_changes(
-    build_book: ModuleType,
+    repository: Path,
 ) -> None:
-    book, library = build_book.ROOT / "book", build_book.ROOT / "pe_lib"
-    library.mkdir()
+    book, library = repository / "book", repository / "pe_lib"
     # As long as pages run there is no stamp: a build that crashes may have torn the cache.
     code = """from pathlib import Path
 if not Path("../_build/execution-inputs").exists():
@@ -111,8 +103,8 @@ if not Path("../_build/execution-inputs").exists():
             (build_book.BUILD / "execution-inputs").unlink()
 
 
-def test_what_is_stored_can_be_taken_and_a_failure_is_named(build_book: ModuleType) -> None:
-    book = build_book.ROOT / "book"
+def test_what_is_stored_can_be_taken_and_a_failure_is_named(repository: Path) -> None:
+    book = repository / "book"
     taken = write_page(book, "taken.ipynb", 'open("nowhere")')
     bad = write_page(book, "bad.ipynb", "1 / 0")
     build_book.take_stored([taken])

@@ -1,27 +1,18 @@
 """What the site serves of others' work is what the manifest says, licences included."""
 
-import hashlib
 import json
 import re
-from pathlib import Path
 
+import formulas
 import pytest
-from test_repository import load
+from vendor import MANIFEST, VENDOR, checksums
 
-ROOT = Path(__file__).resolve().parent.parent
-VENDOR = ROOT / "book" / "_assets" / "vendor"
-PACKAGES = json.loads((VENDOR / "manifest.json").read_text())
+PACKAGES = json.loads(MANIFEST.read_text())
 
 
 @pytest.mark.parametrize("package", PACKAGES, ids=lambda package: package["name"])
 def test_files_have_their_checksums(package: dict) -> None:
-    folder = VENDOR / package["folder"]
-    there = {
-        path.relative_to(folder).as_posix(): hashlib.sha256(path.read_bytes()).hexdigest()
-        for path in folder.rglob("*")
-        if path.is_file()
-    }
-    assert there == package["sha256"]
+    assert checksums(VENDOR / package["folder"]) == package["sha256"]
 
 
 def test_nothing_else_lies_there() -> None:
@@ -30,7 +21,6 @@ def test_nothing_else_lies_there() -> None:
 
 
 def test_formulas_are_set_by_the_parts_of_mathjax_that_are_there() -> None:
-    formulas = load("book/_ext/formulas.py")
     assert "<mjx-mi" in formulas.FORMULAS[formulas.set_formula("x", False)]
     for wrong in ("{x", r"\nosuchname"):
         assert "data-mjx-error=" in formulas.FORMULAS[formulas.set_formula(wrong, False)]

@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import run_tests
 import yaml
-from test_repository import ROOT, load
 
+ROOT = Path(__file__).resolve().parent.parent
 WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
 # The jobs that may write, and what.
 WRITERS = {
@@ -69,4 +70,4 @@ def test_every_check_runs_and_no_other_is_named() -> None:
     texts = "\n".join(path.read_text() for path in WORKFLOWS)
     lines = re.findall(r"tools/run_tests\.py (.+)$", texts, re.M)
     named = {name for line in lines for name in shlex.split(line)}
-    assert named == set(load("tools/run_tests.py").CHECKS)
+    assert named == set(run_tests.CHECKS)
