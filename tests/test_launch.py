@@ -5,6 +5,7 @@ import subprocess
 import sys
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import nbformat
 import notebooks
@@ -156,9 +157,9 @@ def test_in_a_workflow_the_repository_is_that_of_the_environment(
 def test_without_git_there_is_no_button(checkout: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(checkout))
     assert (repository.repository_url(), repository.branch()) == ("", "main")
-    config = SimpleNamespace(html_theme_options={})
-    repository.name_repository(None, config)
-    assert not any(config.html_theme_options.values())
+    site: Any = SimpleNamespace(html_theme_options={})
+    repository.name_repository(site, site)
+    assert not any(site.html_theme_options.values())
 
 
 def test_the_buttons_of_a_page_lead_to_it_in_its_repository(tmp_path: Path) -> None:

@@ -49,13 +49,9 @@ WRONG = """() => window.jupyterapp.shell.currentWidget.content.widgets.flatMap((
   const said = Object.keys(found).filter((what) => found[what]);
   return said.map((what) => `cell ${place + 1}: ${what}`);
 })"""
-RUN_ALL = """async (patience) => {
-  const run = async () => {
-    await window.jupyterapp.shell.currentWidget.sessionContext.ready;
-    await window.jupyterapp.commands.execute("notebook:run-all-cells");
-  };
-  const tired = (_, reject) => setTimeout(() => reject(Error("still running")), 1000 * patience);
-  await Promise.race([run(), new Promise(tired)]);
+RUN_ALL = """async () => {
+  await window.jupyterapp.shell.currentWidget.sessionContext.ready;
+  await window.jupyterapp.commands.execute("notebook:run-all-cells");
 }"""
 OUTPUTS = """() => window.jupyterapp.shell.currentWidget.content.widgets
   .filter((cell) => cell.model.type === "code")
@@ -77,11 +73,6 @@ class Seen:
 @contextmanager
 def serve_lab(commands: Path, folder: Path) -> Iterator[str]:
     """JupyterLab of an environment, serving a folder at the address given back."""
-    kept = {
-        name: value
-        for name, value in os.environ.items()
-        if not name.startswith(("JUPYTER", "PYTHON", "VIRTUAL_ENV"))
-    }
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
     with TemporaryDirectory(prefix="lab-") as home, Path(home, "log").open("w+") as log:
@@ -92,7 +83,7 @@ def serve_lab(commands: Path, folder: Path) -> Iterator[str]:
         command = [str(commands / "jupyter"), "lab", "--no-browser", "--allow-root"]
         command += ["--ip=127.0.0.1", f"--port={port}", f"--IdentityProvider.token={TOKEN}"]
         command += ["--LabApp.expose_app_in_browser=True"]
-        server = subprocess.Popen(command, cwd=folder, env=kept | own, stdout=log, stderr=log)
+        server = subprocess.Popen(command, cwd=folder, env=own, stdout=log, stderr=log)
         try:
             url = f"http://127.0.0.1:{port}/"
             if not answers(server, url):
@@ -125,7 +116,7 @@ def visit(url: str, path: str) -> Seen:
             page.wait_for_function(IS_READY)
             seen.complaints += wrong_cells(page)
             seen.boxes = page.locator(".myst-proof").count()
-            page.evaluate(RUN_ALL, PATIENCE)
+            page.evaluate(RUN_ALL)
             judge_outputs(page, seen)
             move_figures(page, seen)
         except Error as error:

@@ -14,11 +14,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import nbformat
-from nbformat import NotebookNode
 from playwright.sync_api import Browser, sync_playwright
 
 ROOT = Path(__file__).resolve().parent.parent
-sys.path[:0] = [str(ROOT), str(ROOT / "tests" / "site")]
+sys.path.append(str(ROOT / "tests" / "site"))
 
 from site_under_test import start_browser  # noqa: E402
 
@@ -46,21 +45,16 @@ def main() -> None:
         browser.close()
     for path in sorted((ROOT / "book").rglob("*.ipynb")):
         notebook = nbformat.read(path, as_version=4)
-        if sum([renew(output) for cell in notebook.cells for output in cell.get("outputs", [])]):
-            nbformat.write(notebook, path)
-            print(f"     in  {path.relative_to(ROOT)}")
+        for cell in notebook.cells:
+            for output in cell.get("outputs", []):
+                renew(output.get("data", {}))
+        nbformat.write(notebook, path)
 
 
-def renew(output: NotebookNode) -> bool:
-    """Give an output the picture of its still as it is now, and say whether it had another."""
-    data = output.get("data", {})
-    found = SHOWN.match(data.get("text/plain", ""))
-    if found is None:
-        return False
-    still = live.picture(found[1], state_of(found[2]), {})
-    changed = bool(data.get("image/svg+xml") != still)
-    data["image/svg+xml"] = still
-    return changed
+def renew(data: dict[str, str]) -> None:
+    """Give an output the picture of its still as it is now."""
+    if found := SHOWN.match(data.get("text/plain", "")):
+        data["image/svg+xml"] = live.picture(found[1], state_of(found[2]), {})
 
 
 def draw_stills(browser: Browser) -> Iterator[tuple[str, str]]:
@@ -84,19 +78,15 @@ def asked_for() -> set[tuple[str, str]]:
             text = path.read_text()
             for kind, given in SHOWN.findall(text) + DIRECTIVE.findall(text):
                 if kind in KINDS:
-                    found.add((kind, json.dumps(whole_state(kind, state_of(given)))))
+                    # With the values that its function in Python gives by itself.
+                    state = getattr(live, kind)(**state_of(given)).state
+                    found.add((kind, json.dumps(state)))
     return found
 
 
 def state_of(given: str) -> dict[str, float]:
     """A state as it is written, x=3, step=2."""
     return {key: json.loads(value) for key, value in GIVEN.findall(given)}
-
-
-def whole_state(kind: str, state: dict[str, float]) -> dict[str, float]:
-    """A state with the values that its function in Python gives by itself."""
-    whole: dict[str, float] = getattr(live, kind)(**state).state
-    return whole
 
 
 if __name__ == "__main__":

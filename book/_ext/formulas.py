@@ -129,7 +129,7 @@ def insert_formulas(app: Sphinx, exception: Exception | None) -> None:
         page = path.read_text(encoding="utf-8")
         path.write_text(PLACES.sub(lambda place: FORMULAS[int(place[1])], page), encoding="utf-8")
     static = Path(app.outdir) / "_static"
-    write_style_sheet(static / STYLE_SHEET)
+    (static / STYLE_SHEET).write_text(style_sheet(), encoding="utf-8")
     for sheet in (static / STYLE_SHEET, static / "book.css"):
         text = sheet.read_text(encoding="utf-8")
         sheet.write_text(FIRST_FONTS.sub(lambda url: inside(static / url[1]), text), "utf-8")
@@ -140,18 +140,10 @@ def inside(font: Path) -> str:
     return f'url("data:font/woff2;base64,{base64.b64encode(font.read_bytes()).decode()}")'
 
 
-def write_style_sheet(file: Path) -> None:
-    """The rules of this build, and of pages that an earlier one has written."""
-    before = rules_of(file.read_text()) if file.exists() else {}
-    rules = before | rules_of(str(mathjax().call("styleSheet")))
-    file.write_text("".join(f"{selector}{{{body}}}\n" for selector, body in rules.items()))
-
-
-def rules_of(style_sheet: str) -> dict[str, str]:
-    """What a style sheet of MathJax says of each selector; its fonts carry numbers."""
-    style_sheet = style_sheet.replace('.woff")', '.woff2")').replace('"woff"', '"woff2"')
-    found = re.findall(r"^(\S.*?) ?\{\n?(.*?)\n?\}$", style_sheet, re.MULTILINE | re.DOTALL)
-    return {selector: " ".join(body.split()) for selector, body in found}
+def style_sheet() -> str:
+    """The rules that MathJax has for what was set, with the lighter fonts that the site serves."""
+    rules = str(mathjax().call("styleSheet"))
+    return rules.replace('.woff")', '.woff2")').replace('"woff"', '"woff2"')
 
 
 def setup(app: Sphinx) -> dict[str, bool]:

@@ -171,11 +171,6 @@ def reference_to_cell(claim: Claim, page: str) -> pending_xref:
     return reference_to_anchor(text, page_of_cell, f"claim-{claim.id.lower()}", page)
 
 
-def reference_to_row(claim: str, page: str) -> pending_xref:
-    """A link from a deciding cell to the row of its claim."""
-    return reference_to_anchor(claim, PAGE, claim.lower(), page)
-
-
 def reference_to_anchor(
     text: str | nodes.Node, target: str, anchor: str, page: str
 ) -> pending_xref:

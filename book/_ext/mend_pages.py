@@ -5,18 +5,20 @@ checks of the site look at what a reader gets.
 """
 
 import gc
+import html
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import tinycss2
-from bs4 import BeautifulSoup, Tag
+from bs4 import BeautifulSoup
 from bs4.element import NavigableString
 from sphinx.application import Sphinx
 
 WORD, NAME = re.compile(r"[\w-]+"), re.compile(r"[.#]([\w-]+)")
 SELECTOR = re.compile(r"(?:[^,()]|\((?:[^()]|\([^()]*\))*\))+")  # commas in parentheses are its own
+VIEW_BOX = re.compile(r'viewBox="0 0 ([\d.]+) ([\d.]+)"')
 KOREAN = re.compile(r"(\d*[가-힣]+(?:[ ,.·]+[가-힣]+)*)")
 
 
@@ -128,16 +130,10 @@ def hold_places(page: BeautifulSoup, folder: Path) -> None:
     for number, image in enumerate(page.select(".bd-article img")):
         if number:
             image["loading"] = "lazy"
-        if size := size_of(folder / str(image["src"])):
-            image["width"], image["height"] = size
-
-
-def size_of(picture: Path) -> tuple[str, str] | None:
-    """Width and height of an SVG file in pixels: of its points, one is four thirds of a pixel."""
-    if picture.suffix != ".svg" or not picture.exists():
-        return None
-    box = re.search(r'viewBox="0 0 ([\d.]+) ([\d.]+)"', picture.read_text())
-    return (str(round(float(box[1]) * 4 / 3)), str(round(float(box[2]) * 4 / 3))) if box else None
+        picture = folder / str(image["src"])
+        if picture.suffix == ".svg" and (box := VIEW_BOX.search(picture.read_text())):
+            # In pixels: of its points, one is four thirds of a pixel.
+            image["width"], image["height"] = (str(round(float(n) * 4 / 3)) for n in box.groups())
 
 
 def name_languages(page: BeautifulSoup) -> None:
@@ -149,16 +145,8 @@ def name_languages(page: BeautifulSoup) -> None:
             block["lang"] = "ko"
     for text in page.find_all(string=KOREAN):
         if not text.find_parent(["head", "script", "style"]) and not text.find_parent(lang="ko"):
-            text.replace_with(*(name_language(page, part) for part in KOREAN.split(text) if part))
-
-
-def name_language(page: BeautifulSoup, text: str) -> NavigableString | Tag:
-    """Korean words inside a text in English, or that text."""
-    if not KOREAN.fullmatch(text):
-        return NavigableString(text)
-    words = page.new_tag("span", attrs={"lang": "ko"})
-    words.string = text
-    return words
+            marked = KOREAN.sub(r'<span lang="ko">\1</span>', html.escape(text, quote=False))
+            text.replace_with(BeautifulSoup(marked, "html.parser"))
 
 
 def be_light_at_first(page: BeautifulSoup) -> None:
@@ -167,27 +155,21 @@ def be_light_at_first(page: BeautifulSoup) -> None:
         root["data-theme"] = "light"
 
 
-MENDS: tuple[Callable[[BeautifulSoup], None], ...] = (
-    name_buttons,
-    submit_search,
-    drop_hidden_toggles,
-    use_landmarks,
-    mend_references,
-    mend_anchors,
-    fold_proofs,
-    keep_together,
-    scope_headings,
-    name_folds,
-    name_languages,
-    be_light_at_first,
-)
-
-
 def mend(text: str, folder: Path) -> str:
     """The same page, mended."""
     page = BeautifulSoup(text, "html.parser", multi_valued_attributes=None)
-    for step in MENDS:
-        step(page)
+    name_buttons(page)
+    submit_search(page)
+    drop_hidden_toggles(page)
+    use_landmarks(page)
+    mend_references(page)
+    mend_anchors(page)
+    fold_proofs(page)
+    keep_together(page)
+    scope_headings(page)
+    name_folds(page)
+    name_languages(page)
+    be_light_at_first(page)
     hold_places(page, folder)
     return page.decode()
 

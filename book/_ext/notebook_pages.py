@@ -16,7 +16,8 @@ from sphinx.addnodes import pending_xref
 from sphinx.application import Sphinx
 from sphinx.transforms import SphinxTransform
 
-from ledger import reference_to_anchor, reference_to_row
+from ledger import PAGE as LEDGER
+from ledger import reference_to_anchor
 
 CHECKS = "book/checks"
 
@@ -41,7 +42,7 @@ class MarkCells(SphinxTransform):
                 mark += listing("Checks ", theorems, "checked")
             if claims:
                 noun = "claim" if len(claims) == 1 else "claims"
-                rows = [reference_to_row(claim, page) for claim in claims]
+                rows = [reference_to_anchor(one, LEDGER, one.lower(), page) for one in claims]
                 mark += listing(f"Decides {noun} ", rows, "decided")
             names = [f"check-{label}" for label in checks if label not in anchored]
             names += [f"claim-{claim.lower()}" for claim in claims if claim not in anchored]
