@@ -41,6 +41,7 @@ stills: test-venv ## draw the stills of the live figures anew, in a browser
 	@$(BIN)/python tools/stills.py
 
 vendor: venv ## fetch the scripts and fonts that the site serves, from npm
+	@$(BIN)/pip install -q brotli
 	@$(BIN)/python tools/vendor.py
 
 bench-site: test-venv book ## measure how pages open on a slow phone

@@ -5,8 +5,8 @@ python tools/bench_site.py book/03_rotation.html …       some of the pages
 
 Requests and bytes are those of a first view, as a usual server compresses. Times are the median of
 three visits with an empty cache: the first text, the formulas of the first screen set in their two
-fonts, and the time that long tasks block the page. Layout shift is the browser's own sum, on the
-desk and on the phone.
+fonts, and the time that long tasks block the page. Layout shift is the browser's own sum, the
+largest of the three; that of a desk is a test's.
 """
 
 import statistics
@@ -43,21 +43,20 @@ WATCH = """() => {
 }"""
 
 
-def measure(browser: Browser, address: str, width: int, slow: bool) -> dict[str, float]:
+def measure(browser: Browser, address: str) -> dict[str, float]:
     """One visit with an empty cache."""
-    context = browser.new_context(viewport={"width": width, "height": 844})
+    context = browser.new_context(viewport={"width": 390, "height": 844})
     page = context.new_page()
     page.add_init_script(f"({WATCH})()")
-    if slow:
-        devtools = context.new_cdp_session(page)
-        devtools.send("Network.enable")
-        throughput = {"downloadThroughput": 1.4e6 / 8, "uploadThroughput": 0.7e6 / 8}
-        limits = {"offline": False, "latency": 560, **throughput}
-        devtools.send("Network.emulateNetworkConditions", limits)
-        devtools.send("Emulation.setCPUThrottlingRate", {"rate": 4})
+    devtools = context.new_cdp_session(page)
+    devtools.send("Network.enable")
+    throughput = {"downloadThroughput": 1.4e6 / 8, "uploadThroughput": 0.7e6 / 8}
+    limits = {"offline": False, "latency": 560, **throughput}
+    devtools.send("Network.emulateNetworkConditions", limits)
+    devtools.send("Emulation.setCPUThrottlingRate", {"rate": 4})
     page.goto(address)
     page.wait_for_function("measured.maths", timeout=90_000)
-    page.wait_for_timeout(6000 if slow else 1500)  # what comes later may block and shift too
+    page.wait_for_timeout(6000)  # what comes later may block and shift too
     measured: dict[str, float] = page.evaluate("measured")
     context.close()
     return measured
@@ -65,22 +64,21 @@ def measure(browser: Browser, address: str, width: int, slow: bool) -> dict[str,
 
 def main() -> None:
     pages = sys.argv[1:] or [f"book/{name}.html" for name in DEFAULT]
-    print("page                          requests  kB gz  text  maths  blocked  shift desk phone")
+    print("page                          requests  kB gz  text  maths  blocked  shift")
     with sync_playwright() as playwright, serve(SITE) as url:
         browser = start_browser(playwright)
         for name in pages:
             with visit(browser, url + name, Setting("light", 390)) as seen:
                 seen.page.wait_for_load_state("networkidle")
                 requests, size = len(seen.sizes), sum(seen.sizes.values()) // 1000
-            phone = [measure(browser, url + name, 390, slow=True) for _ in range(VISITS)]
-            desk = measure(browser, url + name, 1280, slow=False)
+            phone = [measure(browser, url + name) for _ in range(VISITS)]
             text, maths, blocked = (
                 statistics.median(one[what] for one in phone) / 1000
                 for what in ("text", "maths", "blocked")
             )
             print(
                 f"{name:30} {requests:7} {size:6} {text:5.1f} {maths:6.1f} {blocked:8.2f}"
-                f" {desk['shift']:10.3f} {max(one['shift'] for one in phone):5.3f}",
+                f" {max(one['shift'] for one in phone):6.3f}",
                 flush=True,
             )
         browser.close()
