@@ -24,6 +24,7 @@ def repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_old_python_is_told_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(install, "VENV", None)  # nothing is installed where it goes on
     monkeypatch.setattr(sys, "version_info", (3, 10, 9))
     with pytest.raises(SystemExit, match=r"3\.11 or newer is needed.*make book PYTHON="):
         install.main()
