@@ -108,8 +108,8 @@ def test_oracles_agree() -> None:
 @both
 def test_frequencies_are_correctly_rounded(backend: Backend) -> None:
     for clocks in CLOCKS[:7]:
-        for i, found in enumerate(backend.pe.frequencies(**clocks)):
-            assert found == float(oracle.frequency(i, **clocks))
+        exact = [oracle.frequency(i, **clocks) for i in range(clocks["d_model"] // 2)]
+        assert backend.pe.frequencies(**clocks).tolist() == list(map(float, exact))
 
 
 @both
