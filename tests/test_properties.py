@@ -2,6 +2,7 @@
 
 import inspect
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -21,6 +22,7 @@ clocks = st.fixed_dictionaries(
     {"base": bases, "spacing": st.sampled_from(["paper", "tensor2tensor"])}
 )
 quick = settings(max_examples=20)
+check_close = partial(np.testing.assert_allclose, rtol=0, atol=ATOL)
 
 
 @both
@@ -35,11 +37,11 @@ def test_a_shift_is_a_rotation(
     row = backend.encoding(x, d_model, **options)
     shifted = backend.encoding(x + shift, d_model, **options)
     t = backend.matrix(shift, d_model, **options)
-    np.testing.assert_allclose(row @ t, shifted, atol=ATOL)
+    check_close(row @ t, shifted)
     turned = backend.numpy(backend.pe.rotate(backend.array(row), shift, **options))
-    np.testing.assert_allclose(turned, shifted, atol=ATOL)
+    check_close(turned, shifted)
     assert np.array_equal(backend.matrix(-shift, d_model, **options), t.T)
-    np.testing.assert_allclose(t @ t.T, np.eye(d_model), atol=ATOL)
+    check_close(t @ t.T, np.eye(d_model))
     assert np.linalg.det(t) == pytest.approx(1)
     similarity = float(backend.pe.similarity(shift, d_model, **clocks))
     assert row @ shifted == pytest.approx(similarity * d_model / 2, abs=d_model * ATOL)
@@ -56,7 +58,7 @@ def test_rotate_broadcasts_its_offset(
     turned = backend.pe.rotate(backend.array(x), backend.array(offset), layout=layout)
     for index in np.ndindex(5, 2, 3):
         t = backend.matrix(int(np.broadcast_to(offset, (5, 2, 3))[index]), 8, layout=layout)
-        np.testing.assert_allclose(backend.numpy(turned)[index], x[index] @ t, atol=1e-13)
+        check_close(backend.numpy(turned)[index], x[index] @ t, atol=1e-13)
 
 
 @quick
@@ -84,13 +86,13 @@ def test_a_table_is_the_same_in_every_way(
     if layout == "split":
         order = np.r_[0:d_model:2, 1:d_model:2]
     plain = NUMPY.table(seq_len, d_model, start=start, **(options | {"layout": "interleaved"}))
-    np.testing.assert_allclose(table, plain[:, order], rtol=0, atol=atol)
+    check_close(table, plain[:, order], atol=atol)
     for backend in (NUMPY, TORCH):
         longer = backend.table(seq_len + more, d_model, start=start, **options)
         assert longer.dtype == dtype
         assert np.array_equal(longer[:seq_len], table)
         rows = backend.encoding(range(start, start + seq_len), d_model, **options)
-        np.testing.assert_allclose(rows, table, rtol=0, atol=atol)
+        check_close(rows, table, atol=atol)
 
 
 @both
@@ -131,7 +133,7 @@ def test_numbers_in_the_other_byte_order_are_the_same_numbers(layout: Any, dtype
     x, expected = native.astype(dtype), NUMPY.pe.rotate(native, native[:, 0], layout=layout)
     turned = NUMPY.pe.rotate(x, x[:, 0], layout=layout)
     assert turned.dtype == x.dtype
-    np.testing.assert_allclose(turned, expected, rtol=0, atol=2e-3 if dtype == ">f2" else 1e-6)
+    check_close(turned, expected, atol=2e-3 if dtype == ">f2" else 1e-6)
 
 
 EXTREMES: dict[str, Callable[[], np.ndarray]] = {
@@ -192,7 +194,7 @@ def test_attention_terms_are_the_products_of_the_parts(backend: Backend, deep: i
     ):
         found, expected = getattr(terms, name), (query @ w_q) @ (key @ w_k).swapaxes(-1, -2)
         assert found.shape == (2, 3, 4)
-        np.testing.assert_allclose(found, np.broadcast_to(expected, found.shape), atol=1e-12)
+        check_close(found, np.broadcast_to(expected, found.shape), atol=1e-12)
 
 
 def test_both_implementations_have_one_signature() -> None:
