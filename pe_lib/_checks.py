@@ -91,7 +91,7 @@ def _one_number(value: Any, python: type, convert: Callable[[Any], Any]) -> Any:
     if type(value) is python or type(value).__name__ == symbol:
         return value
     kind = str(getattr(value, "dtype", "float" if hasattr(value, method) else ""))
-    refused = isinstance(value, (bool, str, bytes, complex)) or getattr(value, "ndim", 0) != 0
+    refused = isinstance(value, bool) or getattr(value, "ndim", 0) != 0
     if refused or not ("int" in kind or "float" in kind):
         return None
     try:
