@@ -1,8 +1,9 @@
-"""Live figures: their numbers are the library's, their stills what they draw, and all move."""
+"""Live figures: their numbers are the library's, their stills what they draw, their hands move.
 
-import gzip
+That every control of every figure moves it is asked of each page, in test_pages.py.
+"""
+
 import itertools
-import statistics
 import sys
 from collections.abc import Iterator
 from typing import Any
@@ -12,8 +13,8 @@ import mpmath
 import numpy as np
 import pytest
 import torch
-from playwright.sync_api import Browser, Page
-from site_under_test import ROOT, Setting, nudge, shown, visit
+from playwright.sync_api import Browser, Locator, Page, expect
+from site_under_test import PHONE, ROOT, SITE, visit
 
 from pe_lib import numpy as pe
 from pe_lib._checks import Layout
@@ -26,54 +27,6 @@ NUMBERS = """([kind, states]) => {
   const spec = peLive.kinds[kind]({});
   return states.map((state) => spec.numbers({ ...peLive.defaults(spec), ...state }));
 }"""
-PAGE = """<!doctype html><html lang="en" data-theme="light"><head><meta charset="utf-8">
-<title>All live figures</title><meta name="viewport" content="width=device-width">
-<style>figure {{ margin: 2rem 0; }}</style>
-<link rel="stylesheet" href="{style}"></head><body><main><h1>All</h1>{boxes}</main>{scripts}</body>
-</html>"""
-SHIFT = """window.shift = 0;
-new PerformanceObserver((list) => {
-  for (const entry of list.getEntries()) if (!entry.hadRecentInput) window.shift += entry.value;
-}).observe({ type: "layout-shift", buffered: true });"""
-LATENCY = """(input) => {
-  const times = [];
-  for (let k = 0; k < 21; k++) {
-    input.value = Number(input.min) + ((k * 7) % (input.max - input.min));
-    const before = performance.now();
-    input.dispatchEvent(new Event("input", { bubbles: true }));
-    document.body.offsetHeight;  // laid out
-    times.push(performance.now() - before);
-  }
-  return times;
-}"""
-SMALLEST_TEXT = """(box) => Math.min(...[...box.querySelectorAll(".live__picture text")]
-  .filter((text) => text.checkVisibility())
-  .map((text) => parseFloat(getComputedStyle(text).fontSize) * text.getScreenCTM().a))"""
-FITS = "(box) => box.getBoundingClientRect().height <= innerHeight"
-
-
-def sine(turn: int) -> Any:
-    figure, ax = plt.subplots(figsize=(4, 2))
-    plots.clock(ax, turn)
-    return figure
-
-
-def all_figures() -> list[live.Figure]:
-    """One of each kind, and frames with a range and with buttons."""
-    made = [getattr(live, kind)(question=f"What does {kind} do?") for kind in stills.KINDS]
-    given: dict[str, Any] = {"describe": "A clock at {}.".format, "label": "turn <& more>"}
-    made.append(live.frames(sine, [0, 1, 2], start=1, question="Which?", **given))
-    made.append(live.frames(sine, [0, 1], buttons=True, **given))
-    made.append(
-        live.frames2(
-            lambda a, b: sine(a + b),
-            ([0, 1], [0, 2]),
-            labels=("a", "b"),
-            describe="A clock at {} and {}.".format,
-            start=(1, 0),
-        )
-    )
-    return made
 
 
 @pytest.fixture(scope="module")
@@ -86,25 +39,21 @@ def bench(browser: Browser) -> Iterator[Page]:
     page.close()
 
 
-@pytest.fixture(scope="module")
-def address(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """A page of a folder with one box of each kind, as the site has them."""
-    file = tmp_path_factory.mktemp("live") / "all.html"
-    boxes = "".join(
-        f'<figure id="fig-{number}">{live.box(one.figure, one.question, one.state, one.data)}'
-        f"<figcaption>Figure {number}</figcaption></figure>"
-        for number, one in enumerate(all_figures())
-    )
-    scripts = "".join(
-        f'<script defer src="{(live.FOLDER / name).as_uri()}.js"></script>'
-        for name in (*live.KIT, *live.KINDS)
-    )
-    style = (live.FOLDER / "kit.css").as_uri()
-    file.write_text(PAGE.format(style=style, boxes=boxes, scripts=scripts))
-    return file.as_uri()
+@pytest.fixture
+def clock(browser: Browser) -> Iterator[Locator]:
+    """The first figure of the chapter on rotation, on a phone."""
+    page = SITE / "book" / "03_rotation.html"
+    with visit(browser, page.as_uri(), PHONE, has_touch=True) as seen:
+        yield seen.page.locator('[data-figure="clock"]').first
+        assert seen.complaints == []
 
 
 # ---- Numbers -------------------------------------------------------------------------------------
+
+
+def every(**values: Any) -> list[dict[str, Any]]:
+    """Each state that these values make."""
+    return [dict(zip(values, one, strict=True)) for one in itertools.product(*values.values())]
 
 
 def ask(bench: Page, kind: str, states: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -113,8 +62,7 @@ def ask(bench: Page, kind: str, states: list[dict[str, Any]]) -> list[dict[str, 
 
 
 def test_clock_computes_what_the_library_does(bench: Page) -> None:
-    places = itertools.product(range(31), range(-6, 7), ("T", "transposed"))
-    states: list[dict[str, Any]] = [{"x": x, "step": step, "block": b} for x, step, b in places]
+    states = every(x=range(31), step=range(-6, 7), block=("T", "transposed"))
     computed: list[Any] = ask(bench, "clock", states)
     for state, dials in zip(states, computed, strict=True):
         x, step = state["x"], state["step"]
@@ -137,7 +85,7 @@ def test_clock_shows_the_digits_of_the_library(bench: Page) -> None:
       const texts = box.querySelectorAll(".live-picture--wide .number");
       return [...texts].map((text) => text.textContent);
     }"""
-    for x, step in ((0, 1), (3, 2), (7, -6), (22, 5), (30, 6)):
+    for x, step in ((3, 2), (22, -5)):
         row, after = pe.sinusoidal_encoding([x, x + step], 8, base=16, dtype=np.float64)
         matrix = pe.rotation_matrix(step, 8, base=16)
         wanted = []
@@ -148,8 +96,7 @@ def test_clock_shows_the_digits_of_the_library(bench: Page) -> None:
 
 
 def test_orbit_computes_distances(bench: Page) -> None:
-    states = [{"decay": decay, "pitch": pitch, "stretch": stretch}
-              for decay in (0, 0.05) for pitch in (0, 0.1) for stretch in (1, 1.7)]  # fmt: skip
+    states = every(decay=(0, 0.05), pitch=(0, 0.1), stretch=(1, 1.7))
     for state, found in zip(states, ask(bench, "orbit", states), strict=True):
         x = np.arange(40)
         size = np.exp(-state["decay"] * x)
@@ -162,8 +109,7 @@ def test_orbit_computes_distances(bench: Page) -> None:
 
 
 def test_similarity_its_limit_and_its_law(bench: Page) -> None:
-    states = [{"d_model": d, "base": base, "offset": offset} for d in (64, 512, 1024)
-              for base in (100, 10_000, 1_000_000) for offset in (1, 2, 3, 4, 31, 512)]  # fmt: skip
+    states = every(d_model=(64, 512), base=(100, 10_000, 1_000_000), offset=(1, 2, 31, 512))
     for state, found in zip(states, ask(bench, "similarity", states), strict=True):
         d, base, offset = state.values()
         curve = pe.similarity(np.arange(514), d, base=base)
@@ -173,8 +119,6 @@ def test_similarity_its_limit_and_its_law(bench: Page) -> None:
         law = 1 - (np.log(offset) + np.euler_gamma) / np.log(base)
         assert found["law"] == pytest.approx(law, abs=1e-13)
         assert found["rise"] == 1 + np.flatnonzero(np.diff(curve[1:]) > 0)[0]
-    widths = [{"d_model": d, "base": 10_000, "offset": 1} for d in (64, 128, 256, 512, 1024)]
-    assert [one["rise"] for one in ask(bench, "similarity", widths)] == [5, 11, 24, 43, 68]
 
 
 def test_subspaces_one_matrix_and_its_norm(bench: Page) -> None:
@@ -192,9 +136,8 @@ def test_subspaces_one_matrix_and_its_norm(bench: Page) -> None:
 
 
 def test_rope_scores_are_those_of_rotate(bench: Page) -> None:
-    states = [{"m": m, "n": n, "sense": sense, "pairs": pairs} for m in (0, 5, 30)
-              for n in (0, 2, 29) for sense in ("clockwise", "anticlockwise")
-              for pairs in ("neighbours", "halves", "mixed")]  # fmt: skip
+    senses, layouts = ("clockwise", "anticlockwise"), ("neighbours", "halves", "mixed")
+    states = every(m=(0, 5, 30), n=(0, 2, 29), sense=senses, pairs=layouts)
     query = np.tile([0.0, 1.0], 4)
     key = pe.sinusoidal_encoding(1, 8, base=16, dtype=np.float64)
     for state, found in zip(states, ask(bench, "rope", states), strict=True):
@@ -240,170 +183,106 @@ def test_stills_are_what_the_scripts_draw(browser: Browser) -> None:
 
 def test_frames_stand_as_the_kit_writes_them(bench: Page) -> None:
     write = "([data, state]) => peLive.html(peLive.kinds.frames(data), state)"
-    for one in all_figures():
-        if one.figure == "frames":
-            state, data = dict(one.state), dict(one.data)
-            assert live.inside("frames", state, data) == bench.evaluate(write, [data, state])
+    labels = ("turn <& more>", "b")
+    given: dict[str, Any] = {"describe": "A clock at {}.".format, "label": labels[0]}
+    pairs = live.frames2(
+        lambda a, b: sine(a + b),
+        ([0, 1], [0, 2]),
+        labels=labels,
+        describe="{} and {}".format,
+        start=(1, 0),
+    )
+    one = live.frames(sine, [0, 1, 2], start=1, **given)
+    for made in (one, pairs, live.frames(sine, [0, 1], buttons=True, **given)):
+        state, data = dict(made.state), dict(made.data)
+        assert live.inside("frames", state, data) == bench.evaluate(write, [data, state])
 
 
-def test_scripts_are_small() -> None:
-    texts = [(live.FOLDER / f"{name}.js").read_bytes() for name in (*live.KIT, *live.KINDS)]
-    assert max(len(gzip.compress(text)) for text in texts) <= 6000
-    assert len(gzip.compress(b"".join(texts))) <= 20_000
+def sine(turn: int) -> Any:
+    figure, ax = plt.subplots(figsize=(4, 2))
+    plots.clock(ax, turn)
+    return figure
 
 
 # ---- In the page ---------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("setting", [Setting("light", 1280), Setting("dark", 390)])
-def test_every_control_moves_its_picture(browser: Browser, address: str, setting: Setting) -> None:
-    with visit(browser, address, setting) as seen:
-        times: list[float] = []
-        boxes = seen.page.locator(".live[data-live]").all()
-        assert len(boxes) == len(all_figures())
-        for box in boxes:
-            for control in box.locator("input:enabled").all():
-                before = shown(box)
-                control.press("x")  # letters change nothing
-                assert shown(box) == before
-                nudge(control)
-                assert shown(box) != before, "a key did not move the picture"
-                said = box.locator(".live__value").all_inner_texts()
-                assert control.get_attribute("aria-valuetext") in said
-                assert control.get_attribute("aria-label")
-                times += control.evaluate(LATENCY)
-            for choice in box.locator('[data-set][aria-pressed="false"]').all():
-                before = shown(box)
-                choice.press("Enter")
-                assert shown(box) != before, "a button did not move the picture"
-            assert box.evaluate(FITS), "question, control and picture do not fit on the screen"
-        assert seen.axe() == []
-        assert seen.complaints == []
-        assert seen.page.evaluate("document.documentElement.scrollWidth <= innerWidth")
-        median = statistics.median(times)
-        print(f"median from input to picture, {setting.width} px: {median:.1f} ms")
+def middle(box: Locator) -> tuple[float, float]:
+    place = box.bounding_box()
+    assert place is not None
+    return place["x"] + place["width"] / 2, place["y"] + place["height"] / 2
 
 
-def test_hands_are_dragged(browser: Browser, address: str) -> None:
-    with visit(browser, address) as seen:
-        page = seen.page
-        clock = page.locator('[data-figure="clock"]')
-        clock.scroll_into_view_if_needed()
-        dial = clock.locator(".live-picture--wide .dial").first.bounding_box()
-        hand = clock.locator('.live-picture--wide .tip[data-handle="step 0"]').bounding_box()
-        assert dial is not None
-        assert hand is not None
-        page.mouse.move(hand["x"] + hand["width"] / 2, hand["y"] + hand["height"] / 2)
-        page.mouse.down()
-        page.mouse.move(dial["x"] + dial["width"] / 2, dial["y"], steps=3)  # to the top: 2π
-        page.mouse.up()
-        step = clock.locator('input[data-key="step"]')
-        assert step.input_value() == "3"  # from 3 + 2, the whole position next to 6.28
-        assert step.evaluate("(input) => input === document.activeElement")
-        page.keyboard.press("ArrowLeft")  # the keys go on from there
-        assert step.input_value() == "2"
-        page.wait_for_timeout(400)
-        assert "step" not in page.url  # back where it began
-        page.keyboard.press("ArrowLeft")
-        page.wait_for_timeout(400)
-        assert page.url.endswith("?fig-0.step=1#fig-0")
-        touch = "(e) => getComputedStyle(e).touchAction"
-        assert clock.locator(".live__picture").evaluate(touch) == "pan-y"
-        assert step.evaluate(touch) == "pan-y"
-        assert seen.complaints == []
+def swipe(page: Page, *places: tuple[float, float]) -> None:
+    """A finger goes from place to place."""
+    session = page.context.new_cdp_session(page)
+    kinds = ["touchStart", *["touchMove"] * (len(places) - 1), "touchEnd"]
+    for kind, points in zip(kinds, [*([place] for place in places), []], strict=True):
+        touches = [{"x": x, "y": y} for x, y in points]
+        session.send("Input.dispatchTouchEvent", {"type": kind, "touchPoints": touches})
 
 
-def test_a_finger_drags_hands_and_scrolls_the_rest(browser: Browser, address: str) -> None:
-    with visit(browser, address, Setting("light", 390), has_touch=True) as seen:
-        page = seen.page
-        session = page.context.new_cdp_session(page)
+def test_a_finger_drags_hands_and_scrolls_the_rest(clock: Locator) -> None:
+    page, values = clock.page, clock.locator(".live__value")
+    hand = clock.locator('.live-picture--narrow [data-handle="step 1"].tip')
+    hand.scroll_into_view_if_needed()
+    scrolled = page.evaluate("scrollY")
+    x, y = middle(hand)
+    cx, cy = middle(clock.locator(".live-picture--narrow .dial").nth(1))
+    swipe(page, (x, y), (x - 10, y + 10), (cx, cy + 30))  # to the bottom: x + Δx = 2π
+    expect(values).to_have_text(["3", "3"])
+    expect(clock.locator('input[data-key="step"]')).to_be_focused()  # the keys go on from there
+    assert page.evaluate("scrollY") == scrolled
+    x, y = middle(clock.locator('input[data-key="x"]'))
+    swipe(page, *((x, y - 9 * k) for k in range(9)))  # up, as one scrolls
+    page.wait_for_function(f"scrollY > {scrolled + 20}")
+    expect(values).to_have_text(["3", "3"])  # a swipe across the track left it
 
-        def swipe(*places: tuple[float, float]) -> None:
-            kinds = ["touchStart", *["touchMove"] * (len(places) - 1), "touchEnd"]
-            for kind, points in zip(kinds, [*([place] for place in places), []], strict=True):
-                touches = [{"x": x, "y": y} for x, y in points]
-                session.send("Input.dispatchTouchEvent", {"type": kind, "touchPoints": touches})
-                page.wait_for_timeout(20)
-            page.wait_for_timeout(300)
 
-        def middle(selector: str) -> tuple[float, float]:
-            box = clock.locator(selector).nth(0).bounding_box()
-            assert box is not None
-            return box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
-
-        clock = page.locator('[data-figure="clock"]')
-        values = clock.locator(".live__value")
-        x, y = middle('.live-picture--narrow [data-handle="step 1"].tip')
-        cx, cy = middle(".live-picture--narrow .dial >> nth=1")
-        swipe((x, y), (x - 10, y + 10), (cx, cy + 30))  # to the bottom: x + Δx = 2π
-        assert values.all_inner_texts() == ["3", "3"]
-        assert page.evaluate("scrollY") == 0
-        x, y = middle('input[data-key="x"]')
-        swipe(*((x, y - 9 * k) for k in range(9)))  # up, as one scrolls
-        assert values.all_inner_texts() == ["3", "3"], "a swipe across the track moved it"
-        assert page.evaluate("scrollY") > 20
-        assert seen.complaints == []
+def test_the_address_tells_the_state(clock: Locator) -> None:
+    page, step = clock.page, clock.locator('input[data-key="step"]')
+    name = clock.locator("xpath=..").get_attribute("id")
+    step.press("ArrowRight")
+    page.wait_for_url(f"**?{name}.step=3#{name}")
+    page.reload()
+    expect(step).to_have_value("3")
+    step.press("ArrowLeft")
+    page.wait_for_url(lambda url: "step" not in url)  # back where it began
 
 
 @pytest.mark.parametrize(
-    ("asked", "x", "step"),
+    ("asked", "allowed"),
     [
-        ("fig-0.x=7&fig-0.step=-3", "7", "-3"),
-        ("fig-0.x=999&fig-0.step=-1e99", "30", "-6"),
-        ("fig-0.x=hello&fig-0.step=", "3", "2"),
-        ("fig-0.x=NaN&fig-0.step=Infinity&fig-0.block=%3Cb%3E", "3", "6"),
-        ("fig-0.x=4.4&fig-0.nothing=1&fig-9=2", "4", "2"),
+        ({"x": "7", "step": "-3"}, {"x": 7, "step": -3}),
+        ({"x": "999", "step": "-1e99"}, {"x": 30, "step": -6}),
+        ({"x": "hello", "step": "", "nothing": "1"}, {}),
+        ({"x": "NaN", "step": "Infinity", "block": "<b>"}, {"step": 6}),
+        ({"x": "4.4"}, {"x": 4}),
     ],
 )
-def test_address_holds_the_state(
-    browser: Browser, address: str, asked: str, x: str, step: str
+def test_what_an_address_asks_for_is_held_to_what_is_allowed(
+    bench: Page, asked: dict[str, str], allowed: dict[str, int]
 ) -> None:
-    with visit(browser, f"{address}?{asked}") as seen:
-        clock = seen.page.locator('[data-figure="clock"]')
-        found = [clock.locator(f'input[data-key="{key}"]').input_value() for key in ("x", "step")]
-        assert found == [x, step]
-        assert "NaN" not in shown(clock)
-        assert "undefined" not in shown(clock)
-        assert seen.complaints == []
+    allow = """(asked) => {
+      const spec = peLive.kinds.clock({});
+      return peLive.allowAll(spec, asked, peLive.defaults(spec));
+    }"""
+    assert bench.evaluate(allow, asked) == {"x": 3, "step": 2, "block": "T"} | allowed
 
 
-def test_presets_play_and_reset(browser: Browser, address: str) -> None:
-    with visit(browser, address) as seen:
-        clock = seen.page.locator('[data-figure="clock"]')
-        says = clock.locator(".live__says")
-        assert "land on position 5. PE" in says.inner_text()
-        clock.get_by_role("button", name="Wrong way round").click()
-        assert "land on position 1, not on 5" in says.inner_text()
-        clock.get_by_role("button", name="Same Δx, another x").click()
-        assert "land on position 13. PE" in says.inner_text()
-        clock.get_by_role("button", name="Play").click()  # in whole steps: no motion is wanted
-        assert "land on position 14. PE" in says.inner_text()
-        clock.get_by_role("button", name="Pause").click()
-        clock.get_by_role("button", name="Reset").click()
-        assert "land on position 5. PE" in says.inner_text()
+def test_presets_play_and_reset(clock: Locator) -> None:
+    for button, said in (
+        ("Wrong way round", "land on position 1, not on 5"),
+        ("Same Δx, another x", "land on position 13. PE"),
+        ("Play", "land on position 14. PE"),  # in whole steps: no motion is wanted
+        ("Pause", ""),
+        ("Reset", "land on position 5. PE"),
+    ):
+        clock.get_by_role("button", name=button).click()
+        expect(clock.locator(".live__says")).to_contain_text(said)
 
 
-def test_nothing_jumps_as_figures_come_to_life(browser: Browser, address: str) -> None:
-    for width, height in ((1280, 900), (390, 844), (844, 390)):
-        page = browser.new_page(viewport={"width": width, "height": height})
-        page.add_init_script(SHIFT)
-        page.goto(address)
-        page.wait_for_timeout(400)
-        assert page.evaluate("window.shift") <= 0.05
-        boxes = page.locator(".live")
-        assert all(boxes.evaluate_all(f"(boxes) => boxes.map({FITS})")), (width, height)
-        drawn = page.locator('.live:not([data-figure="frames"])')
-        assert min(drawn.evaluate_all(f"(boxes) => boxes.map({SMALLEST_TEXT})")) >= 12
-        page.close()
-
-
-def test_stills_stand_without_scripts_and_in_print(browser: Browser, address: str) -> None:
-    with visit(browser, address, java_script_enabled=False) as seen:
-        for figure in seen.page.locator(".live").all():
-            assert figure.locator(".live__picture > svg").first.is_visible()
-            assert not figure.locator(".live__controls").is_visible()
-    with visit(browser, address) as seen:
-        seen.page.emulate_media(media="print")
-        for figure in seen.page.locator(".live").all():
-            shown(figure)
-            assert not figure.locator(".live__controls").is_visible()
+def test_a_figure_is_printed_without_its_controls(clock: Locator) -> None:
+    clock.page.emulate_media(media="print")
+    expect(clock.locator(".live__picture > svg:visible")).to_have_count(1)
+    expect(clock.locator(".live__controls")).to_be_hidden()

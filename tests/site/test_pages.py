@@ -65,6 +65,12 @@ PARTED = """() => [...document.querySelectorAll(".kept")]
 SHIFTED = """() => new Promise((resolve) => new PerformanceObserver((list) => {
   resolve(list.getEntries().reduce((sum, entry) => sum + entry.value, 0));
 }).observe({ type: "layout-shift", buffered: true }) || setTimeout(() => resolve(0), 100))"""
+FIT = "all => all.map((figure) => figure.getBoundingClientRect().height <= innerHeight)"
+# In pixels of the screen; those of prepared drawings are Matplotlib's.
+SMALLEST_LETTERS = """all => all.filter((figure) => figure.dataset.figure !== "frames")
+  .flatMap((figure) => [...figure.querySelectorAll(".live__picture text")])
+  .filter((text) => text.checkVisibility())
+  .map((text) => parseFloat(getComputedStyle(text).fontSize) * text.getScreenCTM().a)"""
 LOOKS_OF_PICTURES = """() => [...document.querySelectorAll("article img:not(.live *)")]
   .map(getComputedStyle).map((style) => [style.filter, style.backgroundColor].join())"""
 AXE = (files("axe_playwright_python") / "axe.min.js").read_text()
@@ -227,13 +233,12 @@ def nothing_is_cut_off_at_any_width(seen: Visit) -> None:
     """With all folds open; nor is a formula parted from its comma."""
     page = seen.page
     page.evaluate(UNFOLD)
-    own = page.viewport_size or {"width": 0, "height": 0}
-    for width in (own["width"], *((360, 320) if own["width"] < 500 else ())):
+    own = page.evaluate("innerWidth")
+    for width in (own, *((360, 320) if own < 500 else ()), own):
         page.set_viewport_size({"width": width, "height": 900})
         assert page.evaluate(CUT_OFF) == [], f"{width} pixels wide"
         assert page.evaluate(PARTED) == [], f"{width} pixels wide"
         assert page.evaluate("document.documentElement.scrollWidth") <= width
-    page.set_viewport_size(own)
 
 
 def figures_of(name: str) -> int:
@@ -244,18 +249,25 @@ def figures_of(name: str) -> int:
 
 
 def live_figures_move(seen: Visit) -> None:
-    """Every live figure of the sources is there and alive, and its first control moves it."""
-    figures = seen.page.locator(".live").all()
-    assert len(figures) == figures_of(f"book/{seen.page.url.rpartition('/book/')[2]}")
-    assert seen.page.locator("script[type*='widget']").count() == 0
-    for figure in figures:
-        before = shown(figure)
-        ranges = figure.locator("input:enabled")
-        if ranges.count():
-            nudge(ranges.first)
-        else:
-            figure.locator('[aria-pressed="false"]').first.press("Enter")
-        assert shown(figure) != before
+    """Every live figure of the sources is there, fits on the screen, and each control moves it."""
+    page, figures = seen.page, seen.page.locator(".live")
+    assert figures.count() == figures_of(f"book/{page.url.rpartition('/book/')[2]}")
+    assert page.locator("script[type*='widget']").count() == 0
+    for figure in figures.all():
+        for control in figure.locator("input:enabled").all():
+            before = shown(figure)
+            nudge(control)
+            assert shown(figure) != before, "a key did not move the picture"
+            said = figure.locator(".live__value").all_inner_texts()
+            assert control.get_attribute("aria-valuetext") in said
+        for choice in figure.locator('[data-set][aria-pressed="false"]').all():
+            before = shown(figure)
+            choice.press("Enter")
+            assert shown(figure) != before, "a button did not move the picture"
+    for width, height in ((844, 390), (page.evaluate("innerWidth"), 900)):  # a phone may be turned
+        page.set_viewport_size({"width": width, "height": height})
+        assert all(figures.evaluate_all(FIT))
+        assert all(letters >= 12 for letters in figures.evaluate_all(SMALLEST_LETTERS))
 
 
 def axe_finds_no_violation(seen: Visit) -> None:
