@@ -1,4 +1,4 @@
-"""The cheat sheet: each number computed, each call made, each formula with its theorem.
+"""The cheat sheet: each number computed, each call made.
 
 The page is read as a reader gets it, so what is not computed here cannot stand there.
 """
@@ -6,7 +6,6 @@ The page is read as a reader gets it, so what is not computed here cannot stand 
 import inspect
 import math
 import re
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -14,14 +13,12 @@ import numpy as np
 import prose
 import pytest
 import torch
-from numpy.typing import NDArray
 
 import pe_lib.torch
 from pe_lib import numpy as pe
 
 SHEET = (Path(__file__).resolve().parent.parent / "book" / "cheat_sheet.md").read_text()
 D = 512
-Array = NDArray[np.floating]
 
 
 def rows_of(heading: str) -> dict[str, str]:
@@ -33,91 +30,56 @@ def rows_of(heading: str) -> dict[str, str]:
 # ---- Numbers
 
 
-def encodings(seq_len: int = D) -> Array:
-    return pe.sinusoidal_table(seq_len, D, dtype=np.float64)
+def computed() -> dict[str, str]:
+    """What stands in the table of numbers."""
+    omega, rows = pe.frequencies(D), pe.sinusoidal_table(D, D, dtype=np.float64)
+    longest = 2 * np.pi / omega[-1]
+    longest_t2t = 2 * np.pi / pe.frequencies(D, spacing="tensor2tensor")[-1]
+    norm = np.linalg.norm(rows, axis=1).mean()
+    similarity = pe.similarity(np.arange(1001), D)
+    mean_cosine = ((rows @ rows.T).sum() / norm**2 - D) / (D * D - D)
+    energy = np.linalg.svd(rows, compute_uv=False) ** 2
+    return {
+        "longest wavelength, paper": f"{longest:,.0f}",
+        "longest wavelength, tensor2tensor": f"{longest_t2t:,.0f}",
+        "ratio of neighbouring frequencies": f"{omega[1]:.4f}",
+        "norm of every row": f"{norm:.0f}",
+        "distance of neighbouring rows": f"{np.linalg.norm(rows[1] - rows[0]):.3f}",
+        r"similarity at $\Delta=1$, 10, 100, 1000": (
+            ", ".join(f"{value:.3f}" for value in similarity[[1, 10, 100, 1000]])
+        ),
+        r"similarity first rises after $\Delta$": str(np.flatnonzero(np.diff(similarity) > 0)[0]),
+        "mean cosine of two of 512 rows": f"{mean_cosine:.2f}",
+        "dimensions with 99 % of 512 rows": (
+            str(1 + np.searchsorted(energy.cumsum(), 0.99 * energy.sum()))
+        ),
+        "sd of a random cosine": f"{1 / math.sqrt(D):.4f}",
+        r"words $\mathcal N(0,1/d)$ against rows": f"{-20 * math.log10(norm):+.1f} dB",
+        r"the same, times $\sqrt d$": f"{20 * math.log10(math.sqrt(D) / norm):+.1f} dB",
+        "integers exact in bfloat16 up to": str(whole_numbers(torch.bfloat16)),
+        "in float16 up to": str(whole_numbers(torch.float16)),
+        "in float32 up to": f"{whole_numbers(torch.float32):,}",
+    }
 
 
-def similarities() -> str:
-    return ", ".join(f"{value:.3f}" for value in pe.similarity([1, 10, 100, 1000], D))
-
-
-def mean_cosine() -> str:
-    table = encodings()
-    products = table @ table.T / (D / 2)
-    return f"{(products.sum() - D) / (D * D - D):.2f}"
-
-
-def effective_dimensions() -> str:
-    energy = np.linalg.svd(encodings(), compute_uv=False) ** 2
-    return str(1 + int((energy.cumsum() < 0.99 * energy.sum()).sum()))
-
-
-def level_of_words(scale: float) -> str:
-    """Words of D entries of variance 1/D, times the scale, against the rows, in decibels."""
-    against_rows = scale / np.linalg.norm(encodings()[0])
-    return f"{20 * math.log10(against_rows):+.1f} dB".replace("-", "−")
-
-
-def whole_numbers(dtype: torch.dtype) -> str:
+def whole_numbers(dtype: torch.dtype) -> int:
     """The largest n such that 0 … n all differ in this type."""
     n = round(2 / torch.finfo(dtype).eps)
     near = torch.tensor([n - 1, n, n + 1], dtype=torch.int64).to(dtype)
     assert near[0] < near[1] == near[2]
-    return f"{n:,}" if n >= 10_000 else str(n)
-
-
-NUMBERS: dict[str, Callable[[], str]] = {
-    "longest wavelength, paper": lambda: f"{2 * np.pi / pe.frequencies(D)[-1]:,.0f}",
-    "longest wavelength, tensor2tensor": (
-        lambda: f"{2 * np.pi / pe.frequencies(D, spacing='tensor2tensor')[-1]:,.0f}"
-    ),
-    "ratio of neighbouring frequencies": lambda: f"{pe.frequencies(D)[1]:.4f}",
-    "norm of every row": lambda: f"{np.linalg.norm(encodings(), axis=1).mean():.0f}",
-    "distance of neighbouring rows": lambda: f"{np.linalg.norm(np.diff(encodings(2), axis=0)):.3f}",
-    r"similarity at $\Delta=1$, 10, 100, 1000": similarities,
-    r"similarity first rises after $\Delta$": (
-        lambda: str(np.flatnonzero(np.diff(pe.similarity(np.arange(100), D)) > 0)[0])
-    ),
-    "mean cosine of two of 512 rows": mean_cosine,
-    "dimensions with 99 % of 512 rows": effective_dimensions,
-    "sd of a random cosine": lambda: f"{1 / math.sqrt(D):.4f}",
-    r"words $\mathcal N(0,1/d)$ against rows": lambda: level_of_words(1),
-    r"the same, times $\sqrt d$": lambda: level_of_words(math.sqrt(D)),
-    "integers exact in bfloat16 up to": lambda: whole_numbers(torch.bfloat16),
-    "in float16 up to": lambda: whole_numbers(torch.float16),
-    "in float32 up to": lambda: whole_numbers(torch.float32),
-}
+    return n
 
 
 def test_numbers_are_those_computed() -> None:
-    assert rows_of("The numbers") == {name: compute() for name, compute in NUMBERS.items()}
+    shown = {name: value.replace("−", "-") for name, value in rows_of("The numbers").items()}
+    assert shown == computed()
 
 
 def test_no_other_number_stands_there() -> None:
-    shown = {
-        number for text in (*rows_of("The numbers").values(), "512") for number in numbers(text)
-    }
+    shown = set(prose.numbers_in(" | ".join([*rows_of("The numbers").values(), "512"])))
     stated = list(prose.precise_numbers_in(SHEET))
     assert len(stated) > 8
     assert [number.text for number in stated if not number.is_shown_by(shown)] == []
-
-
-def numbers(text: str) -> list[prose.Number]:
-    return list(prose.numbers_in(text))
-
-
-# ---- Formulas: the build stops at a theorem that there is not; the chapters prove and try them
-
-PLAIN = {
-    *("Frequencies", "Rows", "Wavelengths", "tensor2tensor", "Block"),
-    *("Norm", "Distance", "Four terms", "Interpolation"),
-}
-
-
-def test_every_formula_leads_to_its_theorem_but_for_definitions_and_plain_algebra() -> None:
-    formulas = re.findall(r"^- \*\*(.+?)\*\*((?:.*\n)+?)(?=^-|^$)", SHEET, re.M)
-    assert len(formulas) == 24
-    assert {name for name, text in formulas if "{prf:ref}`thm-" not in text} == PLAIN
 
 
 # ---- Calls
@@ -148,18 +110,13 @@ def test_every_public_name_is_on_the_sheet() -> None:
     assert missing == ["AttentionTerms"]
 
 
-def test_options_are_those_of_the_functions() -> None:
+def test_options_are_those_of_the_function() -> None:
     parameters = inspect.signature(pe.sinusoidal_table).parameters
     options = prose.section(SHEET, "The library").partition("Options:")[2].partition("\n\n")[0]
-    named = re.findall(r"`(\w+)(?:=([^`]+))?`", options)
-    for name, default in named:
-        assert name in parameters
+    named = dict(re.findall(r"`(\w+)(?:=([^`]+))?`", options))
+    assert set(named) == set(parameters) - {"seq_len", "d_model", "start"}
+    for name, default in named.items():
         assert not default or eval(default) == parameters[name].default
-    assert {name for name, _ in named} == set(parameters) - {"seq_len", "d_model", "start"}
-    for call in re.findall(r'`"(\w+)"`', options):
-        assert pe.sinusoidal_table(
-            1, 4, **{"spacing" if call == "tensor2tensor" else "layout": call}
-        ).size
 
 
 def test_example_runs() -> None:
