@@ -5,14 +5,11 @@ python tests/contract.py book/03_rotation.ipynb …     the numbers of some page
 
 import math
 import re
-import statistics
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 
 import nbformat
-import prose
 from nbformat import NotebookNode
 
 FOLDED_TAGS = {"hide-input", "hide-cell", "remove-input", "remove-cell"}
@@ -106,20 +103,7 @@ def is_live(cell: NotebookNode) -> bool:
     )
 
 
-def main() -> None:
-    for name in sys.argv[1:]:
-        notebook = nbformat.read(name, as_version=4)
-        n = numbers_of(notebook)
-        sources = [cell.source for cell in prose.code_cells(notebook)]
-        print(
-            f"{Path(name).stem}: {n.words} words (open proofs {n.words_of_open_proofs}), "
-            f"{n.words_before_the_first_picture} before the first picture, "
-            f"{sum(n.lines)} visible lines in {len(n.lines)} cells "
-            f"(median {statistics.median(n.lines or [0])}, longest {max(n.lines or [0])}), "
-            f"{n.pictures} pictures of which {n.live} live, {n.minutes} minutes, "
-            f"{sum(bool(prose.assertions_of(source)) for source in sources)} cells that assert"
-        )
-
-
 if __name__ == "__main__":
-    main()
+    for name in sys.argv[1:]:
+        numbers = numbers_of(nbformat.read(name, as_version=4))
+        print(f"{name}: {numbers.minutes} minutes, {numbers}")

@@ -103,11 +103,6 @@ def markdown_of(notebook: NotebookNode) -> str:
     return "\n\n".join(cell.source for cell in notebook.cells if cell.cell_type == "markdown")
 
 
-def headings_of(markdown: str) -> list[str]:
-    """The headings of the second level."""
-    return re.findall(r"^## (.+?)\s*$", markdown, flags=re.MULTILINE)
-
-
 def section(markdown: str, heading: str) -> str:
     """The text under a heading of the second level."""
     found = re.search(rf"^## {re.escape(heading)}\s*$(.*?)(?=^## |\Z)", markdown, re.M | re.S)
