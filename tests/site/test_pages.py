@@ -67,7 +67,7 @@ SHIFTED = """() => new Promise((resolve) => new PerformanceObserver((list) => {
 }).observe({ type: "layout-shift", buffered: true }) || setTimeout(() => resolve(0), 100))"""
 FIT = "all => all.map((figure) => figure.getBoundingClientRect().height <= innerHeight)"
 # In pixels of the screen; those of prepared drawings are Matplotlib's.
-SMALLEST_LETTERS = """all => all.filter((figure) => figure.dataset.figure !== "frames")
+SIZES_OF_LETTERS = """all => all.filter((figure) => figure.dataset.figure !== "frames")
   .flatMap((figure) => [...figure.querySelectorAll(".live__picture text")])
   .filter((text) => text.checkVisibility())
   .map((text) => parseFloat(getComputedStyle(text).fontSize) * text.getScreenCTM().a)"""
@@ -234,7 +234,7 @@ def nothing_is_cut_off_at_any_width(seen: Visit) -> None:
     page = seen.page
     page.evaluate(UNFOLD)
     own = page.evaluate("innerWidth")
-    for width in (own, *((360, 320) if own < 500 else ()), own):
+    for width in (*((320, 360) if own < 500 else ()), own):
         page.set_viewport_size({"width": width, "height": 900})
         assert page.evaluate(CUT_OFF) == [], f"{width} pixels wide"
         assert page.evaluate(PARTED) == [], f"{width} pixels wide"
@@ -267,7 +267,7 @@ def live_figures_move(seen: Visit) -> None:
     for width, height in ((844, 390), (page.evaluate("innerWidth"), 900)):  # a phone may be turned
         page.set_viewport_size({"width": width, "height": height})
         assert all(figures.evaluate_all(FIT))
-        assert all(letters >= 12 for letters in figures.evaluate_all(SMALLEST_LETTERS))
+        assert all(size >= 12 for size in figures.evaluate_all(SIZES_OF_LETTERS))
 
 
 def axe_finds_no_violation(seen: Visit) -> None:
