@@ -3,8 +3,10 @@
 from collections.abc import Iterator
 
 import pytest
-from playwright.sync_api import Browser, sync_playwright
+from playwright.sync_api import Browser, expect, sync_playwright
 from site_under_test import SITE, serve, start_browser
+
+expect.set_options(timeout=30_000)  # milliseconds: a busy machine is no fault of the site
 
 
 @pytest.fixture(scope="session")
