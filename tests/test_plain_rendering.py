@@ -27,7 +27,6 @@ TELLING_TARGETS = {
     **dict.fromkeys(
         ("prf:ref", "ref"), r"(thm|lem|prop|cor|def|rem|exm|ex|claim|sec)-[a-z][a-z\d-]*"
     ),
-    "numref": r"fig-[a-z][a-z\d-]*",
     **dict.fromkeys(("cite:t", "cite:p", "cite"), r"[a-z]{2,}[a-z\d-]*(,\s*[a-z]{2,}[a-z\d-]*)*"),
 }
 MARKUP_OF_MYST = {
