@@ -66,8 +66,8 @@ SHIFTED = """() => new Promise((resolve) => new PerformanceObserver((list) => {
   resolve(list.getEntries().reduce((sum, entry) => sum + entry.value, 0));
 }).observe({ type: "layout-shift", buffered: true }) || setTimeout(() => resolve(0), 100))"""
 FIT = "all => all.map((figure) => figure.getBoundingClientRect().height <= innerHeight)"
-# In pixels of the screen; those of prepared drawings are Matplotlib's.
-SIZES_OF_LETTERS = """all => all.filter((figure) => figure.dataset.figure !== "frames")
+# In pixels of the screen.
+SIZES_OF_LETTERS = """all => all
   .flatMap((figure) => [...figure.querySelectorAll(".live__picture text")])
   .filter((text) => text.checkVisibility())
   .map((text) => parseFloat(getComputedStyle(text).fontSize) * text.getScreenCTM().a)"""
