@@ -70,7 +70,8 @@ FIT = "all => all.map((figure) => figure.getBoundingClientRect().height <= inner
 SIZES_OF_LETTERS = """all => all
   .flatMap((figure) => [...figure.querySelectorAll(".live__picture text")])
   .filter((text) => text.checkVisibility())
-  .map((text) => parseFloat(getComputedStyle(text).fontSize) * text.getScreenCTM().a)"""
+  .map((text) => [parseFloat(getComputedStyle(text).fontSize), text.getScreenCTM()])
+  .map(([size, { a, b }]) => size * Math.hypot(a, b))"""
 LOOKS_OF_PICTURES = """() => [...document.querySelectorAll("article img:not(.live *)")]
   .map(getComputedStyle).map((style) => [style.filter, style.backgroundColor].join())"""
 AXE = (files("axe_playwright_python") / "axe.min.js").read_text()
