@@ -58,7 +58,6 @@ import reprlib
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
-from itertools import repeat
 from typing import TYPE_CHECKING, Any, NamedTuple, SupportsFloat, SupportsIndex
 
 import numpy as np
@@ -78,13 +77,10 @@ if TYPE_CHECKING:  # the default of a type variable came with Python 3.13
 
     F = TypeVar("F", bound=np.floating, default=np.floating)
 else:
-    from typing import TypeVar
-
-    F = TypeVar("F", bound=np.floating)
+    F = np.floating
 FloatArray = NDArray[np.floating]
 ComplexArray = NDArray[np.complex128]
 Part = tuple[FloatArray, ComplexArray, ComplexArray]
-FloatDType = type[F] | np.dtype[F] | str
 
 ENCODING_OF_0 = 1j  # the pair [sin 0, cos 0]
 BLOCK = 64  # rows that share one product with PE(start)·T(64a)
@@ -126,7 +122,7 @@ def sinusoidal_table(
     seq_len: SupportsIndex, d_model: SupportsIndex, *, start: SupportsIndex = 0,
     base: SupportsFloat = 10_000.0, spacing: Spacing = "paper",
     frequencies: ArrayLike | None = None, layout: Layout = "interleaved",
-    dtype: FloatDType[F] = "float32", workers: SupportsIndex = 1,
+    dtype: type[F] | np.dtype[F] | str = "float32", workers: SupportsIndex = 1,
 ) -> NDArray[F]:  # fmt: skip
     """Encodings of the contiguous positions start … start + seq_len − 1, one a row.
 
@@ -153,7 +149,7 @@ def sinusoidal_table(
 def sinusoidal_encoding(
     positions: ArrayLike, d_model: SupportsIndex, *, base: SupportsFloat = 10_000.0,
     spacing: Spacing = "paper", frequencies: ArrayLike | None = None,
-    layout: Layout = "interleaved", dtype: FloatDType[F] = "float32",
+    layout: Layout = "interleaved", dtype: type[F] | np.dtype[F] | str = "float32",
 ) -> NDArray[F]:  # fmt: skip
     """Encodings of any positions: integers or floats, negative too, in any order and shape.
 
@@ -181,7 +177,7 @@ def sinusoidal_encoding(
 def rotation_matrix(
     offset: ArrayLike, d_model: SupportsIndex, *, base: SupportsFloat = 10_000.0,
     spacing: Spacing = "paper", frequencies: ArrayLike | None = None,
-    layout: Layout = "interleaved", dtype: FloatDType[F] = "float64",
+    layout: Layout = "interleaved", dtype: type[F] | np.dtype[F] | str = "float64",
 ) -> NDArray[F]:  # fmt: skip
     """The matrix T(Δx) with PE(x + Δx) = PE(x) · T(Δx) for every x, of shape (d_model, d_model).
 
@@ -339,13 +335,19 @@ def _table(
 ) -> NDArray:
     table = np.empty((seq_len, spec.d_model), dtype)
     workers = max(1, min(workers, table.size // WORTH_A_THREAD))
-    parts = _parts(table, start, spec, workers)
+    parts = list(_parts(table, start, spec, workers))
+
+    def work(first: int) -> None:
+        for part in parts[first::workers]:
+            _store_products(*part, layout)
+
     if workers == 1:
-        for part in parts:
-            _store_products(part, layout)
+        work(0)
     else:
-        with ThreadPoolExecutor(workers) as pool:  # NumPy multiplies without Python's lock
-            list(pool.map(_store_products, parts, repeat(layout)))
+        with ThreadPoolExecutor(workers - 1) as pool:  # NumPy multiplies without Python's lock
+            others = pool.map(work, range(1, workers))
+            work(0)  # the caller's own thread is one of them
+            list(others)
     return table
 
 
@@ -367,9 +369,8 @@ def _parts(table: NDArray, start: int, spec: Spec, workers: int) -> Iterator[Par
             yield rows[np.newaxis, -left:], ahead[-1:], near[:left]
 
 
-def _store_products(part: Part, layout: Layout) -> None:
+def _store_products(rows: NDArray, ahead: NDArray, near: NDArray, layout: Layout) -> None:
     """``rows[a, b] = ahead[a] · near[b]``, straight into the rows where they can hold pairs."""
-    rows, ahead, near = part
     if _holds_pairs(rows.dtype, layout):
         return _multiply(ahead[:, np.newaxis], near, _as_complex(rows))
     for block, first in zip(rows, ahead, strict=True):
@@ -417,8 +418,7 @@ def _as_positions(name: str, values: ArrayLike) -> NDArray:
     """Real numbers below 2⁶³ in magnitude: integers as int64, others as float64."""
     array = _as_array(name, values)
     if array.dtype.kind not in "iuf":
-        got = reprlib.repr(values)
-        raise TypeError(f"{name} must be real numbers of at most 64 bits, got {got}")
+        raise TypeError(f"{name} must be real numbers that fit 64 bits, got {reprlib.repr(values)}")
     if array.dtype.kind == "i":
         return array.astype(np.int64)
     with np.errstate(over="ignore"):  # what a float64 cannot hold becomes infinite, and is refused

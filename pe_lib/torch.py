@@ -359,7 +359,8 @@ class RotaryPositionalEncoding(_Holding):
         needed = WORKING[x.dtype], self.spec.d_model // (2 if self.layout == "interleaved" else 1)
         if (found := [(each.dtype, each.shape[-1]) for each in tables]) != [needed, needed]:
             raise ValueError(f"tables must be two of dtype and last axis {needed}, got {found}")
-        check.broadcast("tables", tuple(tables[0].shape[:-1]), tuple(x.shape[:-1]), "x.shape[:-1]")
+        if (rows := tables[0].shape[:-1]) != x.shape[-2:-1]:
+            check.broadcast("tables", tuple(rows), tuple(x.shape[:-1]), "x.shape[:-1]")
 
     def tables(self, positions: Tensor, *, dtype: torch.dtype = torch.float32) -> Tables:
         """Cosines and sines of any positions, on their device, for `forward`.
@@ -367,8 +368,7 @@ class RotaryPositionalEncoding(_Holding):
         They have one more axis than ``positions``, and are arranged for the layout: in
         ``"interleaved"`` one entry a pair; in ``"split"`` one for each entry of x that is turned,
         the sines with the sign with which its partner is added, which those of transformers lack.
-        ``dtype`` is float64 for x of float64, and else float32. Both may be multiplied by a factor,
-        as YaRN does.
+        ``dtype`` is float64 for x of float64, and else float32. Both may be scaled, as in YaRN.
         """
         rows = _encode(_as_positions("positions", positions, None), self.spec, "split", dtype)
         sin, cos = rows.chunk(2, dim=-1)

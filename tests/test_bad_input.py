@@ -46,7 +46,7 @@ matrix(1, 8, dtype=dtype("int64")) → TypeError: dtype must be float16, ... got
 table(4, 8, dtype=None) → TypeError: dtype must be float16, ... got None
 encoding([0.0, nan], 8) → ValueError: positions must be finite and fit 64 bits, got nan
 encoding(array([1.0, nan]), 8) → ValueError: positions must be finite..., got nan
-encoding([True], 8) → TypeError: positions must be ...of at most 64 bits, got [True]
+encoding([True], 8) → TypeError: positions must be ...that fit 64 bits, got [True]
 encoding([[1, 2], [3]], 8) → ValueError: positions must have rows of one length, got [[1, 2], [3]]
 encoding([1, 2.0**63], 8) → ValueError: positions ...fit 64 bits, got 9.223372036854776e+18
 encoding(np.array([2**63], np.uint64), 8) → ValueError: positions ...fit 64 bits, got 9.2...
