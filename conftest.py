@@ -3,10 +3,6 @@
 import sys
 
 import pytest
-from hypothesis import settings
-
-settings.register_profile("repeatable", derandomize=True, deadline=None)
-settings.load_profile("repeatable")
 
 
 @pytest.fixture(autouse=True)
