@@ -232,6 +232,14 @@ def test_a_finger_drags_hands_and_scrolls_the_rest(clock: Locator) -> None:
     expect(values).to_have_text(["3", "3"])  # a swipe across the track left it
 
 
+def test_a_mouse_moves_a_slider(clock: Locator) -> None:
+    track = clock.locator('input[data-key="x"]')
+    place = track.bounding_box()
+    assert place is not None
+    track.click(position={"x": place["width"] / 2, "y": place["height"] / 2})
+    expect(clock.locator(".live__value").first).to_have_text("15")  # of 0 to 30
+
+
 def test_the_address_tells_the_state(clock: Locator) -> None:
     page, step = clock.page, clock.locator('input[data-key="step"]')
     name = clock.locator("xpath=..").get_attribute("id")
