@@ -1,5 +1,6 @@
 """Figures, still and live: small, self-contained, described, and the same every time."""
 
+import gzip
 import re
 from xml.etree import ElementTree
 
@@ -54,6 +55,12 @@ def test_a_live_figure_carries_its_still_and_its_scripts() -> None:
     assert "Live in JupyterLab with anywidget" in bundle[IMAGE]
     assert "var(" not in bundle[IMAGE]
     assert figure._esm.endswith("export default { render: peLive.render };\n")
+
+
+def test_scripts_are_small() -> None:
+    texts = [path.read_bytes() for path in live.FOLDER.glob("*.js")]
+    assert all(len(gzip.compress(text)) <= 6_000 for text in texts)
+    assert len(gzip.compress(b"".join(texts))) <= 20_000
 
 
 def test_frames_begin_with_the_frame_asked_for() -> None:
