@@ -3,10 +3,9 @@
 make bench-site                                          the landing page, chapters 3 and 7
 python tools/bench_site.py book/03_rotation.html …       some of the pages
 
-Requests and bytes are those of a first view, as a usual server compresses. Times are the median of
-three visits with an empty cache: the first text, the formulas of the first screen set in their two
-fonts, and the time that long tasks block the page. Layout shift is the browser's own sum, the
-largest of the three; that of a desk is a test's.
+The median of three visits with an empty cache: requests and bytes, as a usual server compresses;
+the first text, the formulas of the first screen set in their two fonts, and the time that long
+tasks block the page. Layout shift is the browser's own sum, the largest of the three.
 """
 
 import statistics
@@ -18,7 +17,7 @@ from playwright.sync_api import Browser, sync_playwright
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.append(str(ROOT / "tests" / "site"))
 
-from site_under_test import SITE, Setting, serve, start_browser, visit  # noqa: E402
+from site_under_test import SIZES, serve, start_browser  # noqa: E402
 
 VISITS = 3
 DEFAULT = "index", "03_rotation", "07_orthogonality"
@@ -45,43 +44,34 @@ WATCH = """() => {
 
 def measure(browser: Browser, address: str) -> dict[str, float]:
     """One visit with an empty cache."""
-    context = browser.new_context(viewport={"width": 390, "height": 844})
-    page = context.new_page()
-    page.add_init_script(f"({WATCH})()")
-    devtools = context.new_cdp_session(page)
-    devtools.send("Network.enable")
-    throughput = {"downloadThroughput": 1.4e6 / 8, "uploadThroughput": 0.7e6 / 8}
-    limits = {"offline": False, "latency": 560, **throughput}
-    devtools.send("Network.emulateNetworkConditions", limits)
-    devtools.send("Emulation.setCPUThrottlingRate", {"rate": 4})
-    page.goto(address)
-    page.wait_for_function("measured.maths", timeout=90_000)
-    page.wait_for_timeout(6000)  # what comes later may block and shift too
-    measured: dict[str, float] = page.evaluate("measured")
-    context.close()
-    return measured
+    with browser.new_page(viewport={"width": 390, "height": 844}) as page:
+        page.add_init_script(f"({WATCH})()")
+        devtools = page.context.new_cdp_session(page)
+        devtools.send("Network.enable")
+        throughput = {"downloadThroughput": 1.4e6 / 8, "uploadThroughput": 0.7e6 / 8}
+        limits = {"offline": False, "latency": 560, **throughput}
+        devtools.send("Network.emulateNetworkConditions", limits)
+        devtools.send("Emulation.setCPUThrottlingRate", {"rate": 4})
+        page.goto(address)
+        page.wait_for_function("measured.maths", timeout=90_000)
+        page.wait_for_timeout(6000)  # what comes later may block and shift too
+        measured: dict[str, float] = page.evaluate("measured")
+        sizes = [size for size, _ in page.evaluate(SIZES)]
+        return measured | {"requests": len(sizes), "bytes": sum(sizes)}
 
 
 def main() -> None:
-    pages = sys.argv[1:] or [f"book/{name}.html" for name in DEFAULT]
     print("page                          requests  kB gz  text  maths  blocked  shift")
-    with sync_playwright() as playwright, serve(SITE) as url:
-        browser = start_browser(playwright)
-        for name in pages:
-            with visit(browser, url + name, Setting("light", 390)) as seen:
-                seen.page.wait_for_load_state("networkidle")
-                requests, size = len(seen.sizes), sum(seen.sizes.values()) // 1000
-            phone = [measure(browser, url + name) for _ in range(VISITS)]
-            text, maths, blocked = (
-                statistics.median(one[what] for one in phone) / 1000
-                for what in ("text", "maths", "blocked")
-            )
+    with sync_playwright() as playwright, serve() as url, start_browser(playwright) as browser:
+        for name in sys.argv[1:] or [f"book/{name}.html" for name in DEFAULT]:
+            visits = [measure(browser, url + name) for _ in range(VISITS)]
+            usual = {what: statistics.median(one[what] for one in visits) for what in visits[0]}
             print(
-                f"{name:30} {requests:7} {size:6} {text:5.1f} {maths:6.1f} {blocked:8.2f}"
-                f" {max(one['shift'] for one in phone):6.3f}",
+                f"{name:30} {usual['requests']:7.0f} {usual['bytes'] / 1000:6.0f}"
+                f" {usual['text'] / 1000:5.1f} {usual['maths'] / 1000:6.1f}"
+                f" {usual['blocked'] / 1000:8.2f} {max(one['shift'] for one in visits):6.3f}",
                 flush=True,
             )
-        browser.close()
 
 
 if __name__ == "__main__":

@@ -1,5 +1,4 @@
-"""The whole book as one PDF: each page as the browser prints it, in order, with an outline. The
-landing page of the built site then leads to it.
+"""The whole book as one PDF: each page as the browser prints it, in order, with an outline.
 
 make pdf
 """
@@ -17,7 +16,7 @@ sys.path.append(str(ROOT / "tests" / "site"))
 
 from site_under_test import PAGES, SITE, start_browser  # noqa: E402
 
-NAME = "book.pdf"
+TARGET = SITE / "book.pdf"
 OPEN = "document.querySelectorAll('.proof-fold').forEach((proof) => (proof.open = true))"
 FOOTER = """<div style="font-size: 8px; width: 100%; text-align: center">
 <span class="title"></span>, <span class="pageNumber"></span> of <span class="totalPages"></span>
@@ -45,16 +44,7 @@ def write(browser: Browser, pages: Sequence[str], target: Path) -> None:
     whole.write(target)
 
 
-def link(landing: Path) -> None:
-    """Lead from the landing page to the file beside its folder."""
-    html = landing.read_text(encoding="utf-8")
-    if NAME not in html:
-        said = f'<p><a href="../{NAME}">The whole book as a PDF</a>, to print.</p>\n</article>'
-        landing.write_text(html.replace("</article>", said, 1), encoding="utf-8")
-
-
 if __name__ == "__main__":
     with sync_playwright() as playwright:
-        write(start_browser(playwright), PAGES, SITE / NAME)
-    link(SITE / "book" / "index.html")
-    print(f"The book is printed in {SITE / NAME}")
+        write(start_browser(playwright), PAGES, TARGET)
+    print(f"The book is printed in {TARGET}")

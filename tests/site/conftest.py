@@ -21,5 +21,5 @@ def browser() -> Iterator[Browser]:
 def url() -> Iterator[str]:
     if not SITE.is_dir():
         pytest.fail(f"There is no built site at {SITE}: run `make book` first.")
-    with serve(SITE) as address:
+    with serve() as address:
         yield address

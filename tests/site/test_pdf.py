@@ -1,15 +1,11 @@
-"""`make pdf`: pages in order, with an outline, and a way to them."""
+"""`make pdf`: pages in order, with an outline, and their proofs unfolded."""
 
 import re
-import sys
 from pathlib import Path
 
+import pdf
 from playwright.sync_api import Browser
 from pypdf import PdfReader
-from site_under_test import ROOT, SITE
-
-sys.path.append(str(ROOT / "tools"))
-import pdf
 
 FOLDED = "Block-diagonal matrices with blocks of the same sizes"  # in a proof that is folded
 
@@ -21,11 +17,3 @@ def test_pages_are_printed_in_order(browser: Browser, tmp_path: Path) -> None:
     assert titles == ["Positional Encoding", "The rotation matrix T(Δx)"]
     text = " ".join(page.extract_text() for page in printed.pages)
     assert FOLDED in re.sub(r"\s+", " ", text)
-
-
-def test_the_landing_page_leads_to_it_once(tmp_path: Path) -> None:
-    landing = tmp_path / "index.html"
-    landing.write_text((SITE / "book" / "index.html").read_text())
-    for _ in range(2):
-        pdf.link(landing)
-    assert landing.read_text().count('href="../book.pdf"') == 1
