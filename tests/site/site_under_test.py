@@ -26,8 +26,9 @@ FORMULA = re.compile(r"<mjx-container.*?</mjx-container>", re.DOTALL)
 DESK: dict[str, Any] = {"color_scheme": "light", "viewport": {"width": 1280, "height": 900}}
 PHONE: dict[str, Any] = {"color_scheme": "dark", "viewport": {"width": 390, "height": 900}}
 
-# Of each file that a page has loaded, as it was sent.
-SIZES = """() => performance.getEntries().filter((one) => "encodedBodySize" in one)
+# Of each file that a page has loaded from a server, as it was sent.
+SIZES = """() => performance.getEntries()
+  .filter((one) => "encodedBodySize" in one && one.name.startsWith("http"))
   .map((one) => [one.encodedBodySize, one.name])"""
 PICTURES = """(figure) => [...figure.querySelectorAll(".live__picture > svg")]
   .filter((one) => one.checkVisibility()).map((one) => one.outerHTML)"""
