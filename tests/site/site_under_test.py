@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from bs4 import BeautifulSoup
-from playwright.sync_api import Browser, ConsoleMessage, Locator, Page, Playwright, Request
+from playwright.sync_api import Browser, ConsoleMessage, Locator, Page, Playwright, Request, expect
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 SITE = Path(os.environ.get("BOOK_HTML", ROOT / "_build" / "html")).resolve()
@@ -104,6 +104,7 @@ def visit(browser: Browser, address: str, **setting: Any) -> Iterator[Page]:
 
 def move(figure: Locator) -> None:
     """A key on any control of a live figure, and a press of any choice, changes its picture."""
+    expect(figure).to_have_attribute("data-live", "")
     for control in figure.locator("input:enabled").all():
         before = shown(figure)
         last = control.input_value() == control.get_attribute("max")
