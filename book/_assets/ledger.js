@@ -4,7 +4,7 @@ const VERDICTS = ["true", "true with conditions", "imprecise", "false"];
 
 const claims = [...document.querySelectorAll(".ledger tbody tr")].map((row) => ({
   row,
-  source: row.id[0].toUpperCase(),
+  source: row.querySelector("[id]").id[0].toUpperCase(),
   verdict: row.querySelector(".verdict").textContent,
 }));
 const sections = [...new Set(claims.map(({ row }) => row.closest("section")))];

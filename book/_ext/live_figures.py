@@ -2,12 +2,7 @@
 
 A figure's output in a notebook holds the view of a widget; its traits lie in the state of the
 widgets. Here the view is replaced by the box of pe_lib.book.live, whose still is in its final place
-before any script runs, and the state leaves the page. A page in Markdown writes
-
-    ```{live} clock
-    :question: Which hand turns furthest?
-    :state: x=3, step=2
-    ```
+before any script runs, and the state leaves the page.
 """
 
 import json
@@ -17,15 +12,13 @@ from pathlib import Path
 from typing import Any
 
 from docutils import nodes
-from docutils.parsers.rst import directives
 from pe_lib.book import live
 from sphinx.application import Sphinx
 from sphinx.environment import BuildEnvironment
-from sphinx.util.docutils import SphinxDirective
 
 VIEW = "application/vnd.jupyter.widget-view+json"
 MODEL = re.compile(r'"model_id": "(\w+)"')
-KINDS = "live_figures"  # of a page, in the metadata that Sphinx keeps of it
+BOX = re.compile(r'<div class="live" data-figure="(\w+)"')
 
 
 def place_figures(app: Sphinx, document: nodes.document) -> None:
@@ -34,7 +27,6 @@ def place_figures(app: Sphinx, document: nodes.document) -> None:
     for view in list(document.findall(nodes.container)):
         if view.get("mime_type") == VIEW and (found := MODEL.search(view.astext())):
             traits = models[found[1]]["state"]
-            note_kind(app.env, traits["figure"])
             shown = live.box(*(traits[name] for name in ("figure", "question", "state", "data")))
             view.parent.replace_self(nodes.raw("", shown, format="html"))
 
@@ -50,44 +42,10 @@ def take_models(env: BuildEnvironment) -> dict[str, Any]:
     return models
 
 
-def note_kind(env: BuildEnvironment, figure: str) -> None:
-    env.metadata[env.docname].setdefault(KINDS, set()).add(figure)
-
-
-class Live(SphinxDirective):
-    """A live figure of a page in Markdown; its content is the caption."""
-
-    required_arguments = 1
-    has_content = True
-    option_spec = {  # noqa: RUF012  (docutils reads it from the class)
-        "question": directives.unchanged,
-        "state": directives.unchanged,
-        "name": directives.unchanged,
-    }
-
-    def run(self) -> list[nodes.Node]:
-        figure = self.arguments[0]
-        if figure not in live.KINDS or figure == "frames":
-            raise self.error(f"There is no live figure of the kind {figure}.")
-        given = re.findall(r"(\w+) *= *([^,\s]+)", self.options.get("state", ""))
-        state = {key: json.loads(value) for key, value in given}
-        made = getattr(live, figure)(question=self.options.get("question", ""), **state)
-        note_kind(self.env, figure)
-        box = live.box(figure, made.question, made.state, made.data)
-        around = nodes.figure("", nodes.raw("", box, format="html"))
-        text, messages = self.state.inline_text(" ".join(self.content), self.lineno)
-        around += [nodes.caption("", "", *text), *messages]
-        self.set_source_info(around)
-        self.add_name(around)
-        return [around]
-
-
-def load_kinds(
-    app: Sphinx, page: str, template: str, context: dict[str, Any], document: nodes.document | None
-) -> None:
+def load_kinds(app: Sphinx, page: str, template: str, context: dict[str, Any], _: Any) -> None:
     """A page loads the kit and the kinds that it shows, and a page without figures nothing."""
-    kinds = app.env.metadata.get(page, {}).get(KINDS, ())
-    for name in (*live.KIT, *sorted(kinds)) if kinds else ():
+    kinds = sorted(set(BOX.findall(context.get("body", ""))))
+    for name in (*live.KIT, *kinds) if kinds else ():
         app.add_js_file(f"live/{name}.js", loading_method="defer", priority=300)
     if kinds:
         app.add_css_file("live/kit.css", priority=900)
@@ -102,7 +60,6 @@ def copy_files(app: Sphinx) -> None:
 
 
 def setup(app: Sphinx) -> dict[str, bool]:
-    app.add_directive("live", Live)
     app.connect("builder-inited", copy_files)
     app.connect("doctree-read", place_figures)
     app.connect("html-page-context", load_kinds)

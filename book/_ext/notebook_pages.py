@@ -1,4 +1,4 @@
-"""The ties between chapters, their checks and the ledger.
+"""The ties between chapters, their checks and the ledger, written into a page before MyST reads it.
 
 A cell of a checks page names in its metadata the theorems that it tries (``checks: [thm-shift]``)
 and the claims of the sources that it decides (``claims: [A31]``). It gets the anchors
@@ -6,101 +6,61 @@ and the claims of the sources that it decides (``claims: [A31]``). It gets the a
 of the ledger. Under the theorem, in the chapter, a line leads to the cell.
 """
 
-import json
-from collections.abc import Sequence
-from pathlib import Path
-from typing import Any
+import re
+from collections.abc import Iterator
 
-from docutils import nodes
-from sphinx.addnodes import pending_xref
+import nbformat
+from nbformat import NotebookNode
 from sphinx.application import Sphinx
-from sphinx.transforms import SphinxTransform
 
-from ledger import PAGE as LEDGER
-from ledger import reference_to_anchor
-
-CHECKS = "book/checks"
-
-
-class MarkCells(SphinxTransform):
-    """Say above a cell what it checks and decides, and anchor it."""
-
-    default_priority = 200  # before MyST resolves the links within a page, at 879
-
-    def apply(self, **kwargs: Any) -> None:
-        anchored: set[str] = set()
-        for cell in list(self.document.findall(nodes.container)):
-            metadata = cell.get("cell_metadata", {})
-            checks, claims = metadata.get("checks", []), metadata.get("claims", [])
-            if not checks and not claims:
-                continue
-            cell["classes"] += ["checks-theorem"] * bool(checks) + ["decides-claims"] * bool(claims)
-            mark = nodes.paragraph(classes=["cell-mark"])
-            page = self.env.docname
-            if checks:
-                theorems = [reference_to(label, page) for label in checks]
-                mark += listing("Checks ", theorems, "checked")
-            if claims:
-                noun = "claim" if len(claims) == 1 else "claims"
-                rows = [reference_to_anchor(one, LEDGER, one.lower(), page) for one in claims]
-                mark += listing(f"Decides {noun} ", rows, "decided")
-            names = [f"check-{label}" for label in checks if label not in anchored]
-            names += [f"claim-{claim.lower()}" for claim in claims if claim not in anchored]
-            anchored.update(checks, claims)
-            mark["ids"], mark["names"] = list(names), list(names)
-            self.document.note_explicit_target(mark)
-            # Before the cell, because myst-nb folds a cell by the order of what is in it.
-            cell.parent.insert(cell.parent.index(cell), mark)
+THEOREM = re.compile(
+    r"^(:{3,})\{prf:(?:theorem|proposition|lemma|corollary)\}.*?\n:label: (\S+)\n.*?(?=^\1$)",
+    re.MULTILINE | re.DOTALL,
+)
+CHECKED = "{}\n{{.checked-by-running}}\n[Checked by running](#check-{})\n"
 
 
-class LeadToChecks(SphinxTransform):
-    """Write under each theorem that it was checked by running, and where."""
-
-    default_priority = 200
-
-    def apply(self, **kwargs: Any) -> None:
-        checked = self.env.checked_theorems  # type: ignore[attr-defined]
-        for theorem in list(
-            self.document.findall(lambda node: "label" in getattr(node, "attributes", {}))
-        ):
-            if page := checked.get(theorem["label"]):
-                self.env.note_dependency(f"{page}.ipynb")
-                link = reference_to_anchor(
-                    "Checked by running", page, f"check-{theorem['label']}", self.env.docname
-                )
-                theorem += nodes.paragraph("", "", link, classes=["checked-by-running"])
+def tie(app: Sphinx, page: str, source: list[str]) -> None:
+    """Write the lines of a page of checks, or of a chapter."""
+    if page.startswith("book/checks/") and page != "book/checks/index":
+        notebook = nbformat.reads(source[0], as_version=4)
+        notebook.cells = list(marked(notebook.cells))
+    elif re.match(r"book/\d\d_", page):
+        notebook = nbformat.reads(source[0], as_version=4)
+        for cell in notebook.cells:
+            cell.source = THEOREM.sub(lambda it: CHECKED.format(it[0], it[2]), cell.source)
+    else:
+        return
+    source[0] = nbformat.writes(notebook)
 
 
-def listing(said: str, links: Sequence[nodes.Node], kind: str) -> nodes.inline:
-    """Some words, and links with commas between them."""
-    listed = nodes.inline("", said, classes=[kind])
-    for number, link in enumerate(links):
-        listed += [nodes.Text(", ")] * bool(number)
-        listed += link
-    return listed
+def marked(cells: list[NotebookNode]) -> Iterator[NotebookNode]:
+    """The cells, and before each that checks or decides something a line that says so; its anchors
+    stand at the first cell of their name."""
+    anchored: set[str] = set()
+    for cell in cells:
+        checks, claims = (cell.metadata.get(kind, []) for kind in ("checks", "claims"))
+        names = [f"check-{label}" for label in checks]
+        names += [f"claim-{claim.lower()}" for claim in claims]
+        if names:
+            anchors = [f"({name})=\n" for name in names if name not in anchored]
+            anchored.update(names)
+            mark = "".join(anchors) + "{.cell-mark}\n" + said(checks, claims)
+            yield nbformat.v4.new_markdown_cell(mark)
+        yield cell
 
 
-def reference_to(label: str, page: str) -> nodes.Element:
-    """A link to a numbered theorem."""
-    reference: nodes.Element = pending_xref(
-        "", refdomain="prf", reftype="ref", reftarget=label, refexplicit=False, refdoc=page
-    )
-    reference += nodes.inline("", label)
-    return reference
-
-
-def find_checks(app: Sphinx) -> None:
-    """Note for each theorem the page that checks it."""
-    app.env.checked_theorems = {  # type: ignore[attr-defined]
-        label: f"{CHECKS}/{path.stem}"
-        for path in sorted((Path(app.srcdir) / CHECKS).glob("*.ipynb"))
-        for cell in json.loads(path.read_text())["cells"]
-        for label in cell["metadata"].get("checks", [])
-    }
+def said(checks: list[str], claims: list[str]) -> str:
+    """What a cell checks and decides, with links."""
+    theorems = ", ".join(f"{{prf:ref}}`{label}`" for label in checks)
+    rows = ", ".join(f"[{claim}](../a_sources.md#{claim.lower()})" for claim in claims)
+    text = f'<span class="checked">Checks {theorems}</span>' if checks else ""
+    if claims:
+        noun = "claim" if len(claims) == 1 else "claims"
+        text += f'<span class="decided">Decides {noun} {rows}</span>'
+    return text
 
 
 def setup(app: Sphinx) -> dict[str, bool]:
-    app.add_transform(MarkCells)
-    app.add_transform(LeadToChecks)
-    app.connect("builder-inited", find_checks)
+    app.connect("source-read", tie)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

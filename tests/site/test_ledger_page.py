@@ -1,63 +1,26 @@
 """The page of the sources: its rows and its counts are the ledger's, and its filter filters."""
 
-import collections
-import re
+from collections import Counter
 
 import yaml
-from bs4 import Tag
 from playwright.sync_api import Browser, Page, expect
 from site_under_test import ROOT, SITE, parsed, visit
 
 PAGE = SITE / "book" / "a_sources.html"
-DATA = yaml.safe_load((ROOT / "book" / "data" / "claims.yml").read_text(encoding="utf-8"))
-CLAIMS = DATA["claims"]
+CLAIMS = yaml.safe_load((ROOT / "book" / "data" / "claims.yml").read_text("utf-8"))["claims"]
 VERDICTS = ["true", "true with conditions", "imprecise", "false"]
 ROWS = ".ledger tbody tr"
 
 
-def text_of(element: Tag) -> str:
-    return " ".join(element.get_text().split())
-
-
-def words_of(text: str) -> list[str]:
-    """The words, without mathematics and markup."""
-    text = re.sub(r"\$[^$]*\$|\\\(.*?\\\)", " ", text)
-    return re.findall(r"[\w'/]+", text.translate(str.maketrans("’‘", "''")))
-
-
-def test_every_claim_has_its_row() -> None:
+def test_rows_and_their_numbers_are_the_ledgers() -> None:
     rows = parsed(PAGE).select(ROWS)
-    assert [row["id"] for row in rows] == [claim["id"].lower() for claim in CLAIMS]
-    for row, claim in zip(rows, CLAIMS, strict=True):
-        name, says, verdict, right = row.find_all(["th", "td"], recursive=False)
-        assert re.fullmatch(f"{claim['id']} lines? {claim['lines']}", text_of(name))
-        assert [text_of(badge) for badge in verdict.select(".verdict")] == [claim["verdict"]]
-        for cell, field in ((says, "says"), (right, "right")):
-            for formula in cell.select("span.math"):
-                formula.string = " "
-            assert words_of(text_of(cell)) == words_of(claim[field])
-
-
-def test_row_and_deciding_cell_lead_to_each_other() -> None:
-    """That the anchors are there is tested with all links."""
-    leads = {str(link["href"]) for link in parsed(PAGE).select(f"{ROWS} td .verdict + a")}
-    assert leads == {f"checks/{c['decided_in']}.html#claim-{c['id'].lower()}" for c in CLAIMS}
-    for name in {claim["decided_in"] for claim in CLAIMS}:
-        marks = parsed(SITE / "book" / "checks" / f"{name}.html").select(".cell-mark")
-        back = {str(link["href"]) for mark in marks for link in mark.select(".decided a")}
-        here = [claim["id"].lower() for claim in CLAIMS if claim["decided_in"] == name]
-        assert back >= {f"../a_sources.html#{anchor}" for anchor in here}
-
-
-def test_verdicts_are_counted_right() -> None:
+    shown = [(row.select("[id]")[0]["id"], row.select(".verdict")[0].text) for row in rows]
+    assert shown == [(claim["id"].lower(), claim["verdict"]) for claim in CLAIMS]
     for row in parsed(PAGE).select(".ledger-counts tbody tr"):
-        letter, *cells = [text_of(cell) for cell in row.select("th, td")]
-        counted = collections.Counter(
-            claim["verdict"] for claim in CLAIMS if letter in ("all", claim["id"][0])
-        )
+        letter, *cells = [cell.get_text(strip=True) for cell in row.select("th, td")]
+        counted = Counter(c["verdict"] for c in CLAIMS if letter in ("all", c["id"][0]))
         numbers = [str(counted[verdict]) for verdict in VERDICTS]
         assert cells[:5] == [*numbers, str(counted.total())]
-        assert [part["width"] for part in row.select("rect")] == numbers
 
 
 def wanted(sources: str = "ABCDE", verdicts: list[str] = VERDICTS) -> list[str]:
@@ -66,8 +29,8 @@ def wanted(sources: str = "ABCDE", verdicts: list[str] = VERDICTS) -> list[str]:
 
 def check(page: Page, expected: list[str]) -> None:
     """These claims are shown, with their sources' headings, and their number is announced."""
-    rows = page.locator(f"{ROWS}:visible")
-    assert rows.evaluate_all("rows => rows.map((row) => row.id.toUpperCase())") == expected
+    names = page.locator(f"{ROWS}:visible th p")
+    assert names.evaluate_all("all => all.map((one) => one.id.toUpperCase())") == expected
     headings = page.locator("h2:visible", has_text="Source ").all_inner_texts()
     assert [text.split()[1][0] for text in headings] == sorted({claim[0] for claim in expected})
     status = page.locator(".ledger-filter [role=status][aria-live=polite]")
@@ -85,7 +48,6 @@ def test_filter(browser: Browser) -> None:
         check(page, wanted())
         box.press("Space")
         check(page, wanted("B"))
-        assert box.evaluate("box => getComputedStyle(box).outlineStyle") == "solid"
         form.get_by_label("C", exact=True).click()
         form.get_by_label("imprecise").click()
         form.get_by_label("false", exact=True).click()

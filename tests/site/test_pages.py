@@ -248,7 +248,7 @@ def figures_of(name: str) -> int:
     """How many live figures the source of a page shows, in its outputs or by a directive."""
     sources = (ROOT / Path(name).with_suffix(suffix) for suffix in (".ipynb", ".md"))
     texts = [path.read_text(encoding="utf-8") for path in sources if path.exists()]
-    return sum(len(re.findall(r'"Live figure: |^`{3}\{live\}', text, re.M)) for text in texts)
+    return sum(len(re.findall(r'"Live figure: |^\{\{ box\(', text, re.M)) for text in texts)
 
 
 def live_figures_move(page: Page) -> None:

@@ -342,25 +342,25 @@ const peLive = (() => {
     };
   }
 
-  /** Bring the boxes of one kind to life; the page is there, since its scripts are deferred. */
-  function hydrate(name) {
-    for (const box of document.querySelectorAll(`.live[data-figure="${name}"]:not([data-live])`)) {
-      const data = box.querySelector("script[type='application/json']");
-      const traits = {
-        figure: box.dataset.figure,
-        state: JSON.parse(box.dataset.state),
-        data: data ? JSON.parse(data.textContent) : {},
-      };
-      const nothing = () => {};
-      const model = { get: (name) => traits[name], set: (name, value) => (traits[name] = value) };
-      start({ ...model, save_changes: nothing, on: nothing, off: nothing, address: addressOf(box) }, box);
-    }
+  /** Bring a box to life. */
+  function hydrate(box) {
+    const data = box.querySelector("script[type='application/json']");
+    const traits = {
+      figure: box.dataset.figure,
+      state: JSON.parse(box.dataset.state),
+      data: data ? JSON.parse(data.textContent) : {},
+    };
+    const nothing = () => {};
+    const model = { get: (name) => traits[name], set: (name, value) => (traits[name] = value) };
+    start({ ...model, save_changes: nothing, on: nothing, off: nothing, address: addressOf(box) }, box);
   }
 
   /** A kind of figure: a function that gives, for a figure's data, all that the kit asks for. */
   function define(name, make) {
     kinds[name] = make;
-    hydrate(name);
+    // The page is there, since its scripts are deferred. One box at a time, so that none blocks it.
+    for (const box of document.querySelectorAll(`.live[data-figure="${name}"]:not([data-live])`))
+      setTimeout(hydrate, 0, box);
   }
 
   return { kinds, define, html, allowAll, defaults, render };

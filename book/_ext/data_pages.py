@@ -1,0 +1,75 @@
+"""Pages that are made from data: the ledger of the sources, the status of the book, and the landing
+page with its live figure.
+
+Each is a template of Jinja that is filled in before MyST reads it. The data of the ledger stand in
+book/data/claims.yml, those of the status in book/status.json, which `make status` writes, in the
+installed packages and in benchmarks/results/gpu.json.
+"""
+
+import json
+import platform
+from collections import Counter
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import yaml
+from docutils import nodes
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from pe_lib.book import live
+from sphinx.application import Sphinx
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+JINJA = Environment(
+    loader=FileSystemLoader(Path(__file__).with_name("templates")), undefined=StrictUndefined
+)
+LEDGER = "book/a_sources"
+VERDICTS = ("true", "true with conditions", "imprecise", "false")
+
+
+def ledger() -> dict[str, Any]:
+    """The sources by letter, and all of them: what they are, their claims, and how many claims have
+    each verdict."""
+    data = yaml.safe_load((ROOT / "book" / "data" / "claims.yml").read_text(encoding="utf-8"))
+    sources = {letter: named | {"claims": []} for letter, named in data["sources"].items()}
+    for claim in data["claims"]:
+        sources[claim["id"][0]]["claims"].append(claim)
+    sources["all"] = {"claims": data["claims"]}
+    for source in sources.values():
+        found = Counter(claim["verdict"] for claim in source["claims"])
+        source["verdicts"] = {verdict: found[verdict] for verdict in VERDICTS}
+    return {"sources": sources}
+
+
+def status() -> dict[str, Any]:
+    """The recorded run, the versions of this build, and what a GPU was seen to do, if one was."""
+    gpu = ROOT / "benchmarks" / "results" / "gpu.json"
+    return {
+        "run": json.loads((ROOT / "book" / "status.json").read_text()),
+        "python": platform.python_version(),
+        "version": version,
+        "gpu": json.loads(gpu.read_text()) if gpu.exists() else None,
+    }
+
+
+PAGES = {"book/index": lambda: {"box": live.box}, LEDGER: ledger, "book/status": status}
+
+
+def fill_in(app: Sphinx, page: str, source: list[str]) -> None:
+    """Render a page with its data."""
+    if page in PAGES:
+        source[0] = JINJA.from_string(source[0]).render(PAGES[page]())
+
+
+def name_claims(app: Sphinx, document: nodes.document) -> None:
+    """Let a page link to a claim as to a heading: ``[A34](a_sources.md#a34)``."""
+    if app.env.docname == LEDGER:
+        slugs = app.env.metadata[LEDGER].setdefault("myst_slugs", {})
+        for claim in ledger()["sources"]["all"]["claims"]:
+            slugs[claim["id"].lower()] = (0, claim["id"].lower(), claim["id"])
+
+
+def setup(app: Sphinx) -> dict[str, bool]:
+    app.connect("source-read", fill_in)
+    app.connect("doctree-read", name_claims)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}
