@@ -72,9 +72,11 @@ def serve() -> Iterator[str]:
 
 
 def start_browser(playwright: Playwright) -> Browser:
-    """The system's Chromium, else Playwright's own. It reaches no other host."""
+    """Playwright's own Chromium, else the system's. It reaches no other host."""
+    own = Path(playwright.chromium.executable_path).exists()
     only_here = "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1, EXCLUDE localhost"
-    return playwright.chromium.launch(executable_path=shutil.which("chromium"), args=[only_here])
+    path = None if own else shutil.which("chromium")
+    return playwright.chromium.launch(executable_path=path, args=[only_here])
 
 
 @contextmanager
