@@ -53,7 +53,7 @@ def install(tree: Path, environment: Path) -> None:
     os.environ |= {
         "KERNEL_PYTHON_PREFIX": str(environment),
         "PIP_NO_COMPILE": "1",  # bytecode is written when a module is imported, not for all of them
-        "PIP_QUIET": "2",
+        "PIP_QUIET": "1",
         "PIP_RETRIES": "1",  # an index out of reach would be asked six times for each package
     }
     wanted = (tree / "binder" / "runtime.txt").read_text().strip()
