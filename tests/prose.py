@@ -107,9 +107,3 @@ def section(markdown: str, heading: str) -> str:
     """The text under a heading of the second level."""
     found = re.search(rf"^## {re.escape(heading)}\s*$(.*?)(?=^## |\Z)", markdown, re.M | re.S)
     return found[1] if found else ""
-
-
-def imports_or_defines(source: str) -> bool:
-    """Whether a cell is there to import or to define, so that it may show nothing."""
-    quiet = (ast.Import, ast.ImportFrom, ast.FunctionDef)
-    return any(isinstance(node, quiet) for node in ast.parse(source).body)
