@@ -71,6 +71,8 @@ def test_figures_have_caption_name_and_alternative(name: str) -> None:
         assert shown["figure"]["name"].startswith("fig-"), cell.source
         alternative = shown.get("image", {}).get("alt", "")
         assert contract.is_live(cell) or len(alternative) > 20, cell.source
+        data = [output.get("data", {}) for output in cell.outputs]
+        assert any("image/svg+xml" in one for one in data), "a live figure keeps its still"
 
 
 @every_notebook

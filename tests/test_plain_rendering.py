@@ -53,15 +53,3 @@ def test_nothing_is_lost_where_directives_are_not_understood(path: Path) -> None
     cells = nbformat.read(path, as_version=4).cells
     texts = [cell.source for cell in cells if cell.cell_type == "markdown"]
     assert [complaint for text in texts for complaint in complaints_about(text)] == []
-
-
-@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
-def test_every_output_has_a_form_that_needs_no_kernel(path: Path) -> None:
-    """A live figure keeps its still in the file."""
-    cells = nbformat.read(path, as_version=4).cells
-    for output in (output for cell in cells for output in cell.get("outputs", [])):
-        if "data" in output:
-            assert {"text/plain", "image/svg+xml", "image/png", "text/html"} & set(output.data)
-            assert "Live figure" not in output.data.get("text/plain", "") or (
-                "image/svg+xml" in output.data
-            )
