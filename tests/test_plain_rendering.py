@@ -48,7 +48,7 @@ def complaints_about(markdown: str) -> list[str]:
     return hidden + [found[0] for found in MARKUP_OF_MYST.finditer(text)]
 
 
-@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: f"{path.parent.name}/{path.stem}")
 def test_nothing_is_lost_where_directives_are_not_understood(path: Path) -> None:
     cells = nbformat.read(path, as_version=4).cells
     texts = [cell.source for cell in cells if cell.cell_type == "markdown"]
