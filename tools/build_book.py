@@ -24,13 +24,7 @@ CACHE = BUILD / ".jupyter_cache"
 MOST_SECONDS = 120  # of a cell
 
 # What the execution of a notebook depends on beside the notebook itself, and what the site does.
-EXECUTION_INPUTS = (
-    "pe_lib",
-    "book/data",
-    "benchmarks",
-    "requirements.txt",
-    "constraints.txt",
-)
+EXECUTION_INPUTS = ("pe_lib", "book/data", "benchmarks", "requirements.txt", "constraints.txt")
 SITE_INPUTS = (*EXECUTION_INPUTS, "book", "_config.yml", "_toc.yml", "tools/build_book.py")
 
 

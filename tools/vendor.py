@@ -19,6 +19,7 @@ from fontTools import subset
 
 VENDOR = Path(__file__).resolve().parent.parent / "book" / "_assets" / "vendor"
 MANIFEST = VENDOR / "manifest.json"
+
 # Folder, name on npm, version and licence of each package.
 PACKAGES = (
     ("mathjax", "mathjax", "3.2.2", "Apache-2.0"),
@@ -59,8 +60,6 @@ moon outdent pencil play rocket share sun triangle-exclamation up-right-from-squ
 # Of the two hundred signs of MathJax's heaviest font, the capitals of sets and those in common use.
 # A browser takes a sign that is not among them from the reader's system.
 AMS_SIGNS = (*range(ord("A"), ord("Z") + 1), *map(ord, "kℏ∄∅∤≜≲≳⩽⩾⊨⋅■□▲△▼▽◊★✓"))
-
-
 EVERY_SIGN = range(0x110000)
 
 
