@@ -69,6 +69,8 @@ def execute(notebooks: Iterable[Path]) -> JupyterCacheAbstract:
     logger.setLevel(logging.INFO)  # it tells which notebook is run, and of a failure which cell
     executor = load_executor("local-parallel", cache, logger)
     done = executor.run_and_cache(filter_uris=names, timeout=MOST_SECONDS)
+    if done.errored:  # two kernels that start at once at times choose the same port
+        done = executor.run_and_cache(filter_uris=names, timeout=MOST_SECONDS)
     if failed := done.excepted + done.errored:
         listed = ", ".join(os.path.relpath(name, ROOT) for name in failed)
         sys.exit(f"Not executed: {listed}. The error above says which cell failed, and why.")
