@@ -2,9 +2,6 @@
 
 import json
 import math
-import random
-import statistics
-from collections import Counter
 from typing import Any
 
 import length_transfer as experiment
@@ -30,16 +27,12 @@ def test_sources_by_hand(task: str, scored: list[int], copied: list[int]) -> Non
     assert [where.tolist() for where in experiment.sources(task, 10)] == [scored, copied]
 
 
-@pytest.mark.parametrize("length", [2, L, 4 * L])
-def test_chance_is_the_mean_over_random_sequences(length: int) -> None:
-    draw = random.Random(0)
-    shares = []
-    for _ in range(4000):
-        others = draw.choices(range(experiment.VOCABULARY), k=length - 1)
-        shares.append(max(Counter(others).values()) / len(others))
-    error = statistics.pstdev(shares) / math.sqrt(4000)
-    expected = pytest.approx(statistics.mean(shares), abs=4 * error + 1e-9)
-    assert experiment.chance(length) == expected
+def test_chance_by_hand() -> None:
+    """Of two other tokens the most frequent is both or one; of three it is all, two or one."""
+    assert experiment.chance(2) == 1
+    assert experiment.chance(3) == pytest.approx(1 / 16 + 15 / 16 / 2)
+    pairs = 3 * 15 / 16**2
+    assert experiment.chance(4) == pytest.approx(1 / 256 + pairs * 2 / 3 + (255 / 256 - pairs) / 3)
 
 
 def test_codes_by_hand() -> None:
