@@ -46,15 +46,10 @@ def test_every_derivative_is_the_pair_turned_by_a_quarter() -> None:
             assert value.item() == pytest.approx(turned, abs=1e-15)
 
 
-@pytest.mark.parametrize("dtype", [torch.float64, torch.bfloat16])
-def test_every_kind_of_derivative(dtype: torch.dtype) -> None:
-    slope = jacrev(encode)(P)
-    cast: Callable[[Tensor], Tensor] = partial(encode, dtype=dtype)
-    torch._dynamo.reset()
-    graph = torch.compile(jacfwd(cast), fullgraph=True, backend="aot_eager")
-    atol = 1e-14 if dtype == torch.float64 else 0.01
-    for way in (jacfwd(cast), jacrev(cast), jacrev(vmap(cast)), jacfwd(vmap(cast)), graph):
-        assert torch.allclose(way(P).double(), slope, rtol=0, atol=atol)
+def test_rounding_to_a_half_type_keeps_the_derivative() -> None:
+    slope, half = jacrev(encode)(P), partial(encode, dtype=torch.bfloat16)
+    for way in (jacfwd(half), jacrev(half), jacfwd(vmap(half)), jacrev(vmap(half))):
+        assert torch.allclose(way(P).double(), slope, rtol=0, atol=0.01)
 
 
 def test_what_transforms_wrap_does_not_stay_in_a_module() -> None:
