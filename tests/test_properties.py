@@ -18,9 +18,9 @@ bases = st.one_of(st.just(10_000.0), st.floats(1, 1e6))
 layouts = st.sampled_from(["interleaved", "split"])
 integers = st.integers(-(2**20), 2**20)
 shifts = st.one_of(integers, st.floats(-1000, 1000).map(lambda x: round(x * 256) / 256))
-clocks = st.fixed_dictionaries(
-    {"base": bases, "spacing": st.sampled_from(["paper", "tensor2tensor"])}
-)
+spacings = st.sampled_from(["paper", "tensor2tensor"])
+given_clocks = st.fixed_dictionaries({"base": bases, "spacing": spacings})
+clocks: st.SearchStrategy[dict[str, Any]] = st.just({}) | given_clocks
 forms = st.sampled_from([None, list, tuple, np.array, torch.tensor])
 quick = settings(max_examples=20, deadline=None, derandomize=True)
 check_close = partial(np.testing.assert_allclose, rtol=0, atol=ATOL)
