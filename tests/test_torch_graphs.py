@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch._inductor import config
 
 from pe_lib.torch import (
@@ -116,12 +116,17 @@ def test_no_value_check_breaks_a_graph() -> None:
     assert row[1:].isnan().all()
 
 
+class Table(nn.Module):
+    def forward(self, x: Tensor) -> Tensor:
+        return x + sinusoidal_table(x.shape[1], 16)
+
+
 @pytest.mark.parametrize("strict", [False, True])
 def test_export_with_a_dynamic_length(strict: bool) -> None:
     module = SinusoidalPositionalEncoding(16, max_len=8, scale_input=True).eval()
     rotary = RotaryPositionalEncoding(16, max_len=8, layout="split")
     shapes = ({1: torch.export.Dim("seq", min=1, max=100_000)},)
-    for layer in (module, rotary):
+    for layer in (module, rotary, Table()):
         layer(torch.zeros(1, 3, 16))
         example = (torch.randn(2, 6, 16),)
         exported = torch.export.export(layer, example, dynamic_shapes=shapes, strict=strict)
