@@ -152,23 +152,17 @@ def test_rotary_turns_back_by_offset_positions_or_tables(layout: Any, rotary_dim
 
 
 @both_layouts
-@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
-def test_half_types_are_turned_in_float32(layout: Any, dtype: torch.dtype) -> None:
-    rotary, x = RotaryPositionalEncoding(8, layout=layout), torch.randn(2, 3, 8, dtype=dtype)
-    expected = rotary(x.float(), offset=100_000).to(dtype)
-    assert torch.equal(rotary(x, offset=100_000), expected)
-
-
-@both_layouts
-@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16])
 def test_long_sequences_are_turned_in_parts_without_changing_a_bit(
     dtype: torch.dtype, layout: Any
 ) -> None:
-    """A decoder with a cache, past max_len too, has what the whole sequence has."""
+    """A decoder with a cache, past max_len too, has what the whole sequence has. Half types are
+    turned in float32."""
     x = torch.randn(1, 32, 300, 64).to(dtype)
     rotary = RotaryPositionalEncoding(64, max_len=4, layout=layout)
     steps = [rotary(x[:, :, n : n + 1], offset=n) for n in range(300)]
     assert torch.equal(torch.cat(steps, dim=-2), rotary(x))
+    assert torch.equal(rotary(x), rotary(x.float()).to(dtype))
     assert len(rotary._held[x.device, torch.float32][0]) == 512  # it doubles
     assert torch.equal(rotate(x, 5, layout=layout)[:, 3:4], rotate(x[:, 3:4], 5, layout=layout))
 
