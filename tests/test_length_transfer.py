@@ -107,7 +107,7 @@ def job(run: dict[str, Any]) -> Any:
 
 
 def test_a_stored_run_comes_out_again() -> None:
-    """To the last digit on the processor it was made on. On another, rounding differs, and 500 steps
+    """To the last digit on the processor it was made on. On another rounding differs, and 500 steps
     carry it on: the tolerances are wider than what other seeds give."""
     rotary = ("small", "rotary", "copy", 4)
     (stored,) = (run for run in STORED["runs"] if job(run) == rotary)
