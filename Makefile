@@ -37,8 +37,9 @@ constraints: ## resolve requirements.txt anew and write constraints.txt
 	   _build/resolved/bin/pip freeze --all --exclude pip | sed -E 's/\+.*//' | sort -f \
 	   | grep -vE '^(nvidia-|cuda-|triton|pe[_-]lib|-e |#)'; } > constraints.txt
 
-stills: test-venv ## draw the stills of the live figures anew, in a browser
+stills: test-venv ## draw the stills of the live figures anew, in a browser, and store the notebooks
 	@$(BIN)/python tools/stills.py
+	@$(BIN)/python tools/notebooks.py
 
 vendor: venv ## fetch the scripts and fonts that the site serves, from npm
 	@$(BIN)/pip install -q brotli

@@ -5,9 +5,8 @@ the same of sequences of length 2L and 4L, which it has never seen. Which token 
 copy is the task: one is relative (three back), two are absolute (the start of its block, the start
 of all).
 
-Nothing but the encoding differs between two runs of one task, size and seed. Each run goes to
-results/length_transfer.json as soon as it is done, so a run that is stopped goes on where it stood.
-Where nothing is said, the choices are PyTorch's defaults.
+Nothing but the encoding differs between two runs of one task, size and seed. All go to
+results/length_transfer.json. Where nothing is said, the choices are PyTorch's defaults.
 """
 
 import argparse
@@ -17,7 +16,7 @@ import math
 import multiprocessing
 import platform
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -67,14 +66,11 @@ def sources(task: str, length: int) -> tuple[Tensor, Tensor]:
     No position copies its own token, so that all tasks are equally hard to guess: see `chance`.
     """
     t = torch.arange(length)
-    if task == "copy":  # relative: three back
-        source, scored = t - 3, t >= 3
-    elif task == "block":  # absolute: the first token of the present block of four
-        source, scored = t - t % 4, t % 4 > 0
-    elif task == "first":  # absolute: the first token of the sequence
-        source, scored = torch.zeros_like(t), t > 0
-    else:
-        raise ValueError(f"task must be one of {TASKS}, got {task!r}")
+    source, scored = {
+        "copy": (t - 3, t >= 3),  # relative: three back
+        "block": (t - t % 4, t % 4 > 0),  # absolute: the first token of the present block of four
+        "first": (torch.zeros_like(t), t > 0),  # absolute: the first token of the sequence
+    }[task]
     return t[scored], source[scored]
 
 
@@ -180,20 +176,15 @@ def stretched(omega: Tensor, way: str, factor: float, length: int = LENGTH) -> T
     the factor; "YaRN" divides pairs with less than one turn within the length, keeps those with 32
     or more, and mixes between; "slow pairs" divides the pairs with less than one turn alone.
     """
-    turns = length * omega / (2 * math.pi)
-    if way == "as trained":
-        return omega
-    if way == "interpolation":
-        return omega / factor
-    if way == "NTK":
-        pairs = len(omega)
-        return omega * factor ** (-torch.arange(pairs) / (pairs - 1))
-    if way == "YaRN":
-        kept = ((turns - 1) / (32 - 1)).clamp(0, 1)
-        return omega * (kept + (1 - kept) / factor)
-    if way == "slow pairs":
-        return torch.where(turns < 1, omega / factor, omega)
-    raise ValueError(f"way must be one of {WAYS}, got {way!r}")
+    pairs, turns = len(omega), length * omega / (2 * math.pi)
+    kept = ((turns - 1) / (32 - 1)).clamp(0, 1)
+    return {
+        "as trained": omega,
+        "interpolation": omega / factor,
+        "NTK": omega * factor ** (-torch.arange(pairs) / (pairs - 1)),
+        "YaRN": omega * (kept + (1 - kept) / factor),
+        "slow pairs": torch.where(turns < 1, omega / factor, omega),
+    }[way]
 
 
 WAYS = ("as trained", "interpolation", "NTK", "YaRN", "slow pairs")
@@ -261,16 +252,14 @@ class Layer(nn.Module):
 class Encoder(nn.Module):
     """Tokens (batch, length) in, a score for each word of the vocabulary out."""
 
-    def __init__(self, code: str, size: Size = SMALL, *, max_len: int = 4 * LENGTH) -> None:
+    def __init__(self, code: str, size: Size = SMALL) -> None:
         super().__init__()
-        if code not in CODES:
-            raise ValueError(f"code must be one of {CODES}, got {code!r}")
         d_model = size.d_model
         self.embed = nn.Embedding(VOCABULARY, d_model)
         self.layers = nn.Sequential(*(Layer(code, size) for _ in range(size.layers)))
         self.score = nn.Sequential(nn.LayerNorm(d_model), nn.Linear(d_model, VOCABULARY))
         # Drawn last: with one seed, all that the codes have in common starts the same for each.
-        self.position = Position(code, max_len, d_model)
+        self.position = Position(code, 4 * LENGTH, d_model)
 
     def forward(self, tokens: Tensor) -> Tensor:
         scores: Tensor = self.score(self.layers(self.position(self.embed(tokens))))
@@ -299,14 +288,13 @@ def train(
     seed: int,
     size: Size = SMALL,
     steps: int = STEPS,
-    length: int = LENGTH,
     learning_rate: float = LEARNING_RATE,
     watch: Callable[[int, nn.Module], None] | None = None,
 ) -> Encoder:
     """A trained model. The seed sets the initial weights and the sequences."""
     torch.manual_seed(seed)
-    model = Encoder(code, size, max_len=4 * length)
-    shown = batches(TRAINING_STREAM + seed, steps, BATCH, length)
+    model = Encoder(code, size)
+    shown = batches(TRAINING_STREAM + seed, steps, BATCH, LENGTH)
     fit(model, task, shown, steps, learning_rate, watch)
     return model
 
@@ -375,75 +363,41 @@ Job = tuple[str, str, str, int]  # size, code, task, seed
 
 
 def main() -> None:
-    options = options_of(__doc__ or "")
-    results = begin(RESULTS, provenance(options.seeds), anew=options.anew)
-    with pool(options.processes) as processes:
-        results["rates"] = results.get("rates") or rates(processes)
-        missing = jobs_missing(results, options.seeds)
-        go_on(RESULTS, results, run, missing, processes)
-    for line in summary(results["runs"]):
-        print(line)
+    seeds = seeds_asked_for(__doc__ or "")
+    results = provenance(seeds)
+    with pool() as processes:
+        results["rates"] = rates(processes)
+        store(RESULTS, results, processes.imap(run, jobs(seeds)))
 
 
-def jobs_missing(results: dict[str, Any], seeds: int) -> list[Job]:
-    """Every run of the experiment that is not stored yet."""
-    held = {(r["size"], r["code"], r["task"], r["seed"]) for r in results["runs"]}
-    wanted = [
+def jobs(seeds: int) -> list[Job]:
+    """Every run of the experiment."""
+    return [
         (size, code, task, seed)
         for size, codes in (("small", CODES), ("large", CODES_OF_LARGE))
         for seed in range(seeds) for task in TASKS for code in codes
     ]  # fmt: skip
-    return [job for job in wanted if job not in held]
 
 
-def begin(file: Path, now: dict[str, Any], *, anew: bool) -> dict[str, Any]:
-    """The stored runs to go on with, or an empty list. Runs of other settings are refused."""
-    if anew or not file.exists():
-        return now
-    stored: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
-    for name in ("settings", "versions"):
-        if stored.get(name) != json.loads(json.dumps(now[name])):
-            raise SystemExit(
-                f"{file.name} was made with other {name} than this script has now: "
-                f"{stored.get(name)}, not {now[name]}. To begin again, say --anew."
-            )
-    return stored
-
-
-def go_on(
-    file: Path,
-    results: dict[str, Any],
-    run: Callable[[Any], dict[str, Any]],
-    missing: list[Any],
-    processes: Any,
-) -> None:
-    """Do the missing runs, store each as soon as it is done, and say so."""
-    for number, done in enumerate(processes.imap(run, missing), 1):
-        results["runs"].append(done)
-        results["cpu_seconds"] = round(sum(r["cpu_seconds"] for r in results["runs"]))
-        # Written beside and renamed: whoever stops the run leaves a whole file.
-        beside = file.with_suffix(".part")
-        beside.write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
-        beside.replace(file)
-        told = ", ".join(str(value) for key, value in done.items() if key in RUN_NAMES)
-        print(f"{number:4} of {len(missing)}  {told}: {done['accuracy']}", flush=True)
-
-
-RUN_NAMES = ("size", "words", "rank", "way", "code", "task", "seed")
-
-
-def options_of(description: str) -> argparse.Namespace:
+def seeds_asked_for(description: str) -> int:
     parser = argparse.ArgumentParser(description=description)
     parser.add_argument("--seeds", type=int, default=5)
-    parser.add_argument("--processes", type=int, default=2)
-    parser.add_argument("--anew", action="store_true", help="begin again, whatever is stored")
-    return parser.parse_args()
+    return int(parser.parse_args().seeds)
 
 
-def pool(processes: int) -> Any:
-    """Processes of one thread each."""
+def pool() -> Any:
+    """As many processes as there are cores, of one thread each."""
     spawning = multiprocessing.get_context("spawn")
-    return spawning.Pool(processes, torch.set_num_threads, (1,))
+    return spawning.Pool(None, torch.set_num_threads, (1,))
+
+
+def store(file: Path, results: dict[str, Any], runs: Iterable[dict[str, Any]]) -> None:
+    """Do the runs, say of each when it is done, and write them all."""
+    for done in runs:
+        results["runs"].append(done)
+        print(*list(done.values())[:4], done["accuracy"], flush=True)
+    results["cpu_seconds"] = round(sum(run["cpu_seconds"] for run in results["runs"]))
+    file.write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
 
 
 def made_by(script: str, seeds: int) -> dict[str, Any]:
@@ -484,16 +438,14 @@ def rates(pool: Any) -> dict[str, dict[str, float]]:
     """
     found: dict[str, dict[str, float]] = {}
     for rate in RATES:
-        tried = [("small", code, task, PROBE_SEED, rate) for code, task in PROBES]
-        reached = pool.starmap(reach, tried, 1)
-        names = [f"{code}, {task}" for code, task in PROBES]
-        found[str(rate)] = dict(zip(names, reached, strict=True))
+        reached = pool.starmap(reach, [(*probe, rate) for probe in PROBES], 1)
+        found[str(rate)] = dict(zip(map(", ".join, PROBES), reached, strict=True))
     return found
 
 
-def reach(size: str, code: str, task: str, seed: int, rate: float) -> float:
-    model = train(code, task, seed=seed, size=SIZES[size], learning_rate=rate)
-    return round(accuracy(model, task, LENGTH, seed=seed), 4)
+def reach(code: str, task: str, rate: float) -> float:
+    model = train(code, task, seed=PROBE_SEED, learning_rate=rate)
+    return round(accuracy(model, task, LENGTH, seed=PROBE_SEED), 4)
 
 
 def run(job: Job) -> dict[str, Any]:
@@ -530,23 +482,7 @@ def stretched_accuracies(model: Encoder, task: str, seed: int) -> dict[str, dict
         for at, factor in (("2L", 2), ("4L", 4)):
             model.stretch(way, factor)
             found[way][at] = round(accuracy(model, task, LENGTHS[at], seed=seed), 4)
-    model.stretch("as trained", 1)
     return found
-
-
-def summary(runs: list[dict[str, Any]]) -> list[str]:
-    """Lowest, median and highest accuracy of every size, code and task, at each length."""
-    groups: dict[tuple[str, str, str], list[dict[str, float]]] = {}
-    for one in runs:
-        groups.setdefault((one["size"], one["task"], one["code"]), []).append(one["accuracy"])
-    lines = []
-    for (size, task, code), reached in groups.items():
-        numbers = ""
-        for at in LENGTHS:
-            low, middle, high = np.quantile([a[at] for a in reached], (0, 0.5, 1))
-            numbers += f"  {at} {low:.2f} {middle:.2f} {high:.2f}"
-        lines.append(f"{size:5} {task:5} {code:14}{numbers}")
-    return lines
 
 
 if __name__ == "__main__":

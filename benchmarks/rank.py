@@ -115,15 +115,13 @@ def provenance(seeds: int) -> dict[str, Any]:
 
 
 def main() -> None:
-    options = lt.options_of(__doc__ or "")
-    results = lt.begin(RESULTS, provenance(options.seeds), anew=options.anew)
-    held = {(r["words"], r["rank"], r["way"], r["seed"]) for r in results["runs"]}
-    wanted = [
+    seeds = lt.seeds_asked_for(__doc__ or "")
+    jobs = [
         (words, rank, way, seed)
-        for seed in range(options.seeds) for words in WORDS for rank in RANKS for way in WAYS
+        for seed in range(seeds) for words in WORDS for rank in RANKS for way in WAYS
     ]  # fmt: skip
-    with lt.pool(options.processes) as processes:
-        lt.go_on(RESULTS, results, run, [job for job in wanted if job not in held], processes)
+    with lt.pool() as processes:
+        lt.store(RESULTS, provenance(seeds), processes.imap(run, jobs))
 
 
 if __name__ == "__main__":

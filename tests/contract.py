@@ -1,15 +1,10 @@
-"""What the contract of a chapter counts: words, lines of code, pictures, minutes.
-
-python tests/contract.py book/03_rotation.ipynb …     the numbers of some pages
-"""
+"""What the contract of a chapter counts: words, lines of code, pictures, minutes."""
 
 import math
 import re
-import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-import nbformat
 from nbformat import NotebookNode
 
 FOLDED_TAGS = {"hide-input", "hide-cell", "remove-input", "remove-cell"}
@@ -101,9 +96,3 @@ def is_live(cell: NotebookNode) -> bool:
         output.get("data", {}).get("text/plain", "").startswith("Live figure")
         for output in cell.outputs
     )
-
-
-if __name__ == "__main__":
-    for name in sys.argv[1:]:
-        numbers = numbers_of(nbformat.read(name, as_version=4))
-        print(f"{name}: {numbers.minutes} minutes, {numbers}")

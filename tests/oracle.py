@@ -1,6 +1,6 @@
-"""Exact sines and cosines of ω_i·x to far more digits than float64, by two independent ways."""
+"""How far an encoding is off: sines and cosines of ω_i·x to far more digits than float64 has."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from typing import Any
 
@@ -8,7 +8,6 @@ import mpmath
 import numpy as np
 
 PRECISION = 320  # bits: enough for the angle, its whole turns, and its distance from a zero
-FRACTION = 256  # bits of the integer phase
 
 
 @lru_cache(maxsize=64)
@@ -22,21 +21,6 @@ def frequency(
     steps = pairs if spacing == "paper" else max(pairs - 1, 1)
     with mpmath.workprec(PRECISION):
         return mpmath.power(mpmath.mpf(base), -mpmath.mpf(i) / steps)
-
-
-def sine_and_cosine(omega: Any, x: float) -> tuple[Any, Any]:
-    """By mpmath from the angle itself; x is taken as the float64 or integer that it is."""
-    with mpmath.workprec(PRECISION):
-        angle = omega * mpmath.mpf(x)
-        return mpmath.sin(angle), mpmath.cos(angle)
-
-
-def sine_and_cosine_by_phase(omega: Any, x: int) -> tuple[Any, Any]:
-    """From ω/2π as an integer multiple of 2⁻²⁵⁶: whole turns drop out of an integer product."""
-    with mpmath.workprec(PRECISION):
-        turns_per_position = int(mpmath.nint(omega / (2 * mpmath.pi) * 2**FRACTION))
-        phase = mpmath.mpf(turns_per_position * x % 2**FRACTION) / 2**FRACTION
-        return mpmath.sinpi(2 * phase), mpmath.cospi(2 * phase)
 
 
 def near_zeros(omega: Any, limit: int) -> Iterator[int]:
@@ -53,21 +37,15 @@ def near_zeros(omega: Any, limit: int) -> Iterator[int]:
             before, denominator = denominator, int(mpmath.floor(ratio)) * denominator + before
 
 
-def error(row: np.ndarray, clocks: dict[str, Any], x: float) -> float:
-    """How far the worst of some entries of PE(x), in the interleaved layout, is off: of the first
-    and the last pair and four others. The exact values of odd integers come by the phase."""
+def error(row: np.ndarray, clocks: dict[str, Any], x: float, pairs: Iterable[int] = ()) -> float:
+    """Of the worst entry of PE(x), in the interleaved layout, among the pairs asked for, or else
+    among the first, the last and four others. x is the float64 or integer that it is."""
     last = clocks["d_model"] // 2 - 1
-    others = np.random.default_rng(int(abs(x))).integers(0, last + 1, 4)
-    by_phase = isinstance(x, int) and x % 2 == 1
-    return max(
-        error_of_pair(row, clocks, x, i, by_phase=by_phase) for i in {0, last, *others.tolist()}
-    )
-
-
-def error_of_pair(
-    row: np.ndarray, clocks: dict[str, Any], x: Any, i: int, *, by_phase: bool
-) -> float:
-    omega = frequency(i, **clocks)
-    exact = sine_and_cosine_by_phase(omega, x) if by_phase else sine_and_cosine(omega, x)
+    some = {0, last, *np.random.default_rng(int(abs(x))).integers(0, last + 1, 4).tolist()}
+    worst = 0.0
     with mpmath.workprec(PRECISION):
-        return max(float(abs(mpmath.mpf(float(row[2 * i + k])) - exact[k])) for k in (0, 1))
+        for i in pairs or some:
+            angle = frequency(i, **clocks) * mpmath.mpf(x)
+            for k, exact in enumerate((mpmath.sin(angle), mpmath.cos(angle))):
+                worst = max(worst, float(abs(mpmath.mpf(float(row[2 * i + k])) - exact)))
+    return worst

@@ -41,7 +41,7 @@ class Number:
 
 def numbers_in(text: str) -> Iterator[Number]:
     """Every number of a text, thousands separators and powers of ten understood."""
-    text = re.sub(r"(?<=\d)(?:,|\{,\}|\\,|_|\u202f|\u2009)(?=\d{3}(?!\d))", "", text)
+    text = re.sub(r"(?<=\d)(?:,|\{,\}|_)(?=\d{3}(?!\d))", "", text)
     text = re.sub(r"10([⁰¹²³⁴⁵⁶⁷⁸⁹⁻]+)", lambda m: "10^" + m[1].translate(SUPERSCRIPTS), text)
     for found in NUMBER.finditer(text):
         mantissa = found[1]
@@ -66,22 +66,13 @@ def precise_numbers_in(prose: str) -> Iterator[Number]:
 
 
 def numbers_shown_by(notebook: NotebookNode) -> set[Number]:
-    """The numbers of the stored outputs, and those of the assertions."""
+    """The numbers of the stored outputs, pictures aside, and those of the assertions."""
     texts = []
     for cell in code_cells(notebook):
         texts += assertions_of(cell.source)
-        texts += [text for output in cell.outputs for text in texts_of(output)]
+        texts += [output.get("text", "") for output in cell.outputs]
+        texts += [output.get("data", {}).get("text/plain", "") for output in cell.outputs]
     return {number for text in texts for number in numbers_in(text)}
-
-
-def texts_of(output: NotebookNode) -> Iterator[str]:
-    """What an output says in words: pictures aside."""
-    yield output.get("text", "")
-    for kind, content in output.get("data", {}).items():
-        if kind in ("text/plain", "text/markdown", "text/latex"):
-            yield content
-        elif kind == "text/html":
-            yield re.sub(r"<[^>]+>", " ", content)
 
 
 def assertions_of(source: str) -> list[str]:
@@ -107,9 +98,3 @@ def section(markdown: str, heading: str) -> str:
     """The text under a heading of the second level."""
     found = re.search(rf"^## {re.escape(heading)}\s*$(.*?)(?=^## |\Z)", markdown, re.M | re.S)
     return found[1] if found else ""
-
-
-def imports_or_defines(source: str) -> bool:
-    """Whether a cell is there to import or to define, so that it may show nothing."""
-    quiet = (ast.Import, ast.ImportFrom, ast.FunctionDef)
-    return any(isinstance(node, quiet) for node in ast.parse(source).body)

@@ -18,7 +18,6 @@ table(4, 8.0) → TypeError: d_model must be an integer, got 8.0
 table(4, True) → TypeError: d_model must be an integer, got True
 table(4, torch.tensor(8.0)) → TypeError: d_model must be an integer, got tensor(8.)
 table(-1, 8) → ValueError: seq_len must be an integer of at least 0, got -1
-table(torch.tensor(True), 8) → TypeError: seq_len must be an integer ... got tensor(True)
 table(torch.tensor([3]), 8) → TypeError: seq_len must be an integer ... got tensor([3])
 table(4, 8, start=0.5) → TypeError: start must be an integer, got 0.5
 table(4, 8, start=2**63 - 3) → ValueError: start must be ...to 2**63 - 4, got 9223372036854775805
@@ -29,7 +28,6 @@ table(4, 8, base="1") → TypeError: base must be a finite real number, got '1'
 table(4, 8, base=np.complex128(3)) → TypeError: base must be ...real number, got np.complex128(3+0j)
 table(4, 8, base=10**400) → TypeError: base must be a finite real number, got 1000...
 table(4, 8, base=True) → TypeError: base must be a finite real number, got True
-table(4, 8, base=np.True_) → TypeError: base must be a finite real number, got np.True_
 table(4, 8, spacing="log") → ValueError: spacing must be one of 'paper', 'tensor2tensor', got 'log'
 table(4, 8, frequencies=[1.0]) → ValueError: frequencies must be 4 finite numbers ... got 1: (1.0,)
 table(4, 8, frequencies=[1.0, 0.1, nan, 0.0]) → TypeError: frequencies must be 4 finite ... nan...
@@ -41,8 +39,6 @@ encoding([1], 8, layout=None) → ValueError: layout must be one of 'interleaved
 matrix(1, 8, layout="mixed") → ValueError: layout must be one of 'interleaved', 'split', got 'mixed'
 rotate(array([[1.0, 2.0]]), 1, layout="mixed") → ValueError: layout must be one of ... got 'mixed'
 table(4, 8, dtype=dtype("int32")) → TypeError: dtype must be ...float32 or float64, got ...int32...
-encoding([1], 8, dtype=dtype("complex64")) → TypeError: dtype must be ... got ...complex64...
-matrix(1, 8, dtype=dtype("int64")) → TypeError: dtype must be float16, ... got ...int64...
 table(4, 8, dtype=None) → TypeError: dtype must be float16, ... got None
 encoding([0.0, nan], 8) → ValueError: positions must be finite and fit 64 bits, got nan
 encoding(array([1.0, nan]), 8) → ValueError: positions must be finite..., got nan
@@ -50,13 +46,11 @@ encoding([True], 8) → TypeError: positions must be ...that fit 64 bits, got [T
 encoding([[1, 2], [3]], 8) → ValueError: positions must have rows of one length, got [[1, 2], [3]]
 encoding([1, 2.0**63], 8) → ValueError: positions ...fit 64 bits, got 9.223372036854776e+18
 encoding(np.array([2**63], np.uint64), 8) → ValueError: positions ...fit 64 bits, got 9.2...
-similarity(nan, 8) → ValueError: offset must be finite and fit 64 bits, got nan
 matrix(nan, 8) → ValueError: offset must be finite and fit 64 bits, got nan
 matrix([1, 2], 8) → ValueError: offset must broadcast to one number = (), got shape (2,)
 rotate(array([[1, 2]]), 1) → TypeError: x must be ... float16, ...float32 or float64, got ...int64
 rotate(array(1.0), 1) → ValueError: x must have ndim of at least 1, got shape ()
 rotate(array([[1.0, 2, 3]]), 1) → ValueError: the last axis ...be a positive even integer, got 3
-rotate(array([[1.0, 2]]), nan) → ValueError: offset must be finite and ..., got nan
 rotate(array([[1.0, 2]]), [1, 2]) → ValueError: offset must broadcast to ... = (1,), got shape (2,)
 rotate(array([1.0, 2]), [[1]]) → ValueError: offset must broadcast to ... = (), got shape (1, 1)
 terms(e=(1, 8)) → ValueError: e must have x's 3 rows, got 1
@@ -72,10 +66,8 @@ table(4, 8, workers=0) → ValueError: workers must be an integer of at least 1,
 rotate(np.ones((2, 4), np.longdouble), 1) → TypeError: x must be of float16, float32 or float64, ...
 """
 BY_TORCH = """
-pe.SinusoidalPositionalEncoding(7) → ValueError: d_model must be a positive even integer, got 7
 sinusoidal(max_len=-1) → ValueError: max_len must be an integer of at least 0, got -1
 sinusoidal(dropout=1.5) → ValueError: dropout must be a number from 0 to 1, got 1.5
-sinusoidal(dropout=-0.5) → ValueError: dropout must be a number from 0 to 1, got -0.5
 sinusoidal(dropout=nan) → ValueError: dropout must be a finite real number, got nan
 sinusoidal(layout="x") → ValueError: layout must be one of 'interleaved', 'split', got 'x'
 sinusoidal()(x[0, 0]) → ValueError: x must have ndim of at least 2, got shape (8,)
@@ -89,7 +81,7 @@ sinusoidal()(x, positions=arange(3) * 1j) → TypeError: positions must be ...nu
 sinusoidal()(x, positions=arange(3).to("meta")) → ValueError: positions and x ...got meta and cpu
 encoding(torch.eye(2).to_sparse(), 4) → TypeError: positions must be ...in a dense tensor, ...
 rotate(torch.eye(4).to_sparse(), 3) → TypeError: x must be ...tensor, got layout torch.sparse...
-sinusoidal()(ragged()) → TypeError: x must be a dense tensor, got layout nested
+sinusoidal()(torch.nested.nested_tensor([x[0]])) → TypeError: x must be a dense tensor, ...nested
 pe.RotaryPositionalEncoding(7) → ValueError: head_dim must be a positive even integer, got 7
 rotary(rotary_dim=10) → ValueError: rotary_dim must be at most head_dim = 8, got 10
 rotary()(x[..., :4]) → ValueError: the last axis of x must be head_dim = 8, got 4
@@ -113,14 +105,11 @@ def names_of(backend: Backend) -> dict[str, Any]:
         arrays = (backend.array(np.ones(shape)) for shape in (shapes | changed).values())
         return pe.attention_terms(*arrays)
 
-    def ragged() -> torch.Tensor:
-        return torch.nested.nested_tensor([torch.zeros(2, 8), torch.zeros(3, 8)])
-
     return {
         **{"table": pe.sinusoidal_table, "encoding": pe.sinusoidal_encoding, "rotate": pe.rotate},
         **{"matrix": pe.rotation_matrix, "similarity": pe.similarity, "terms": terms, "pe": pe},
         **{"array": backend.array, "dtype": backend.dtype, "np": np, "torch": torch},
-        **{"nan": np.nan, "inf": np.inf, "ragged": ragged},
+        **{"nan": np.nan, "inf": np.inf},
         **{"x": torch.zeros(2, 3, 8), "eye": torch.eye(8), "arange": torch.arange},
         "sinusoidal": lambda **options: pe.SinusoidalPositionalEncoding(8, **options),
         "rotary": lambda **options: pe.RotaryPositionalEncoding(8, **options),
@@ -151,10 +140,8 @@ def test_what_is_unusual_but_good_works(backend: Backend) -> None:
     pe = backend.pe
     assert pe.sinusoidal_table(np.int64(3), np.int32(4), start=np.int8(-2)).shape == (3, 4)
     assert pe.sinusoidal_table(2, 4, base=np.float32(100)).shape == (2, 4)
-    assert pe.sinusoidal_table(0, 4).shape == (0, 4)
     assert pe.sinusoidal_table(3, 4, start=2**63 - 5).shape == (3, 4)
     assert pe.sinusoidal_table(3, 4, start=-(2**63)).shape == (3, 4)
     assert pe.rotation_matrix(np.float32(0.5), 4).shape == (4, 4)
-    assert pe.rotate(backend.array(np.zeros((0, 3, 4))), 2).shape == (0, 3, 4)
     module, x = TORCH.pe.SinusoidalPositionalEncoding(8), torch.zeros(2, 3, 8)
     assert module(x, positions=torch.arange(3), offset=np.int64(0)).shape == x.shape

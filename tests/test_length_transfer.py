@@ -2,12 +2,6 @@
 
 import json
 import math
-import random
-import statistics
-from collections import Counter
-from collections.abc import Callable
-from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import length_transfer as experiment
@@ -33,16 +27,12 @@ def test_sources_by_hand(task: str, scored: list[int], copied: list[int]) -> Non
     assert [where.tolist() for where in experiment.sources(task, 10)] == [scored, copied]
 
 
-@pytest.mark.parametrize("length", [2, L, 4 * L])
-def test_chance_is_the_mean_over_random_sequences(length: int) -> None:
-    draw = random.Random(0)
-    shares = []
-    for _ in range(4000):
-        others = draw.choices(range(experiment.VOCABULARY), k=length - 1)
-        shares.append(max(Counter(others).values()) / len(others))
-    error = statistics.pstdev(shares) / math.sqrt(4000)
-    expected = pytest.approx(statistics.mean(shares), abs=4 * error + 1e-9)
-    assert experiment.chance(length) == expected
+def test_chance_by_hand() -> None:
+    """Of two other tokens the most frequent is both or one; of three it is all, two or one."""
+    assert experiment.chance(2) == 1
+    assert experiment.chance(3) == pytest.approx(1 / 16 + 15 / 16 / 2)
+    pairs = 3 * 15 / 16**2
+    assert experiment.chance(4) == pytest.approx(1 / 256 + pairs * 2 / 3 + (255 / 256 - pairs) / 3)
 
 
 def test_codes_by_hand() -> None:
@@ -92,19 +82,6 @@ def test_order_counts_with_a_code_and_not_without(code: str) -> None:
     tokens, order = torch.randint(experiment.VOCABULARY, (3, L)), torch.randperm(L)
     moved = (model(tokens[:, order]) - model(tokens)[:, order]).abs().max()
     assert moved < 1e-5 if code == "none" else moved > 0.01
-    # Read from its end, a text gets the same answers from its end, unless there is a mask.
-    turned = (model(tokens.flip(1)) - model(tokens).flip(1)).abs().max()
-    assert turned < 1e-5 if code in ("none", "alibi, no mask") else turned > 0.01
-
-
-def test_stretching_changes_the_frequencies_and_goes_back() -> None:
-    model = experiment.Encoder("rotary", experiment.SIZES["large"])
-    parts = [part for part in model.modules() if isinstance(part, experiment.Attention)]
-    assert len(parts) == 3
-    before = parts[0].omega
-    for way, factor in (("interpolation", 4), ("as trained", 1)):
-        model.stretch(way, factor)
-        assert all(torch.equal(part.omega, before / factor) for part in parts)
 
 
 def test_what_the_codes_share_starts_the_same() -> None:
@@ -125,46 +102,31 @@ def test_training_and_test_sequences_differ() -> None:
     assert max(seeds) + 1000 < 2**32
 
 
-def test_accuracy_counts_right_answers_at_scored_positions() -> None:
-    def copies(back: int) -> Callable[[torch.Tensor], torch.Tensor]:
-        return lambda tokens: torch.nn.functional.one_hot(tokens.roll(back, 1)).float()
-
-    assert experiment.accuracy(copies(3), "copy", L, seed=0) == 1  # type: ignore[arg-type]
-    others = experiment.accuracy(copies(2), "copy", L, seed=0)  # type: ignore[arg-type]
-    assert others == pytest.approx(1 / 16, abs=0.01)
-
-
-def test_a_hundred_steps_teach_rotary_to_copy_at_twice_the_length() -> None:
-    model = experiment.train("rotary", "copy", seed=0, steps=100)
-    assert experiment.accuracy(model, "copy", 2 * L, seed=0, sequences=200) > 0.99
-
-
 def job(run: dict[str, Any]) -> Any:
     return tuple(run[name] for name in ("size", "code", "task", "seed"))
 
 
-def test_stored_runs_are_whole_and_each_is_there_once() -> None:
-    runs = STORED["runs"]
-    assert SEEDS >= 5
-    assert len(set(map(job, runs))) == len(runs) == (13 + 5) * 3 * SEEDS
-    assert experiment.jobs_missing(STORED, SEEDS) == []
-    for run in runs:
-        reached = run["accuracy"]
-        assert set(reached) == set(experiment.LENGTHS)
-        assert all(0 <= a <= 1 for a in (*reached.values(), *run["curve"]))
-        if run["task"] == "block":
-            assert sum(run["blocks"]) / L == pytest.approx(reached["4L"], abs=1e-3)
-        if job(run)[1:3] == ("rotary", "copy"):
-            as_trained = run["stretched"]["as trained"]
-            assert as_trained == {at: reached[at] for at in ("2L", "4L")}
+def test_a_stored_run_comes_out_again() -> None:
+    """To the last digit on the processor it was made on. On another rounding differs, and 500 steps
+    carry it on: the tolerances are wider than what other seeds give."""
+    rotary = ("small", "rotary", "copy", 4)
+    (stored,) = (run for run in STORED["runs"] if job(run) == rotary)
+    again = experiment.run(rotary)
+    assert again["accuracy"] == pytest.approx(stored["accuracy"], abs=0.02)
+    for way, reached in stored["stretched"].items():
+        assert again["stretched"][way] == pytest.approx(reached, abs=0.1)
 
 
-def test_stored_results_were_made_by_this_script() -> None:
+def test_stored_results_are_whole_and_of_this_script() -> None:
     now = json.loads(json.dumps(experiment.provenance(SEEDS)))
     for name in ("settings", "parameters", "command"):
         assert STORED[name] == now[name]
     for task in experiment.TASKS:
         assert STORED["chance"][task] == pytest.approx(now["chance"][task])
+    assert sorted(map(job, STORED["runs"])) == sorted(experiment.jobs(SEEDS))
+    for run in STORED["runs"]:
+        assert set(run["accuracy"]) == set(experiment.LENGTHS)
+        assert all(0 <= a <= 1 for a in (*run["accuracy"].values(), *run["curve"]))
 
 
 def test_learning_rate_is_the_lowest_that_solves_every_probe() -> None:
@@ -173,38 +135,3 @@ def test_learning_rate_is_the_lowest_that_solves_every_probe() -> None:
     assert all(len(probes) == len(experiment.PROBES) for probes in STORED["rates"].values())
     assert min(rate for rate in worst if worst[rate] >= 0.99) == experiment.LEARNING_RATE
     assert experiment.PROBE_SEED not in {run["seed"] for run in STORED["runs"]}
-
-
-def test_no_encoder_without_a_code_beats_chance() -> None:
-    """Of 1024 sequences each counts once, as all answers of "first" hang on one token."""
-    noise = 4 * 0.5 / math.sqrt(experiment.MEASURED)
-    for run in STORED["runs"]:
-        if run["code"] == "none":
-            for n, reached in run["accuracy"].items():
-                assert reached < STORED["chance"][run["task"]][n] + noise
-
-
-def test_a_stopped_run_goes_on_and_keeps_what_is_stored(tmp_path: Path) -> None:
-    path, now = tmp_path / "results.json", experiment.provenance(SEEDS)
-    told = {job(run): run for run in STORED["runs"]}
-    lost = [one for one in told if one[1] == "gray"]
-    kept = [run for one, run in told.items() if one not in lost]
-    path.write_text(json.dumps(now | {"runs": kept}))
-    results = experiment.begin(path, now, anew=False)
-    jobs = experiment.jobs_missing(results, SEEDS)
-    assert sorted(jobs) == sorted(lost)
-    experiment.go_on(path, results, told.__getitem__, jobs[:2], SimpleNamespace(imap=map))
-    after = json.loads(path.read_text())
-    assert list(map(job, after["runs"])) == [*map(job, kept), *jobs[:2]]
-    assert experiment.jobs_missing(after, SEEDS) == jobs[2:]
-    assert list(tmp_path.iterdir()) == [path]  # nothing half written stays
-
-
-@pytest.mark.parametrize("other", ["settings", "versions"])
-def test_runs_of_other_settings_are_refused(other: str, tmp_path: Path) -> None:
-    path = tmp_path / "results.json"
-    now = experiment.provenance(5)
-    path.write_text(json.dumps(now | {other: {}}))
-    with pytest.raises(SystemExit, match=f"other {other}"):
-        experiment.begin(path, now, anew=False)
-    assert experiment.begin(path, now, anew=True) == now

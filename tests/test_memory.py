@@ -1,10 +1,9 @@
 """What a result costs beside itself, on the host and on a device, and what is kept of it."""
 
 import tracemalloc
-import weakref
-from collections import Counter
 from functools import partial
 from typing import Any
+from weakref import WeakSet
 
 import pytest
 import torch
@@ -61,23 +60,15 @@ class Peak(TorchDispatchMode):
 
     def __init__(self) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
-        self.views: Counter[int] = Counter()
-        self.now = self.most = 0
+        self.alive: WeakSet[torch.UntypedStorage] = WeakSet()
+        self.most = 0
 
     def __torch_dispatch__(self, op: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         result = op(*args, **(kwargs or {}))
-        for tensor in tree_leaves(result):
-            if isinstance(tensor, torch.Tensor):
-                storage = tensor.untyped_storage()
-                self.count(storage._cdata, storage.nbytes(), 1)
-                weakref.finalize(tensor, self.count, storage._cdata, storage.nbytes(), -1)
-        self.most = max(self.most, self.now)
+        tensors = (leaf for leaf in tree_leaves(result) if isinstance(leaf, torch.Tensor))
+        self.alive.update(tensor.untyped_storage() for tensor in tensors)
+        self.most = max(self.most, sum(storage.nbytes() for storage in self.alive))
         return result
-
-    def count(self, storage: int, size: int, views: int) -> None:
-        before = self.views[storage] > 0
-        self.views[storage] += views
-        self.now += size * ((self.views[storage] > 0) - before)
 
 
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float32])

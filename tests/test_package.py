@@ -1,11 +1,9 @@
 """pe_lib as a package: what is in its archives, and that it works alone with NumPy."""
 
-import email
 import re
 import shutil
 import subprocess
 import sys
-import tarfile
 import zipfile
 from pathlib import Path
 from typing import assert_type
@@ -27,20 +25,14 @@ def examples_of(page: str) -> list[str]:
 
 
 @pytest.fixture(scope="module")
-def archives(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder of the two files that go to a package index, built from a copy of the whole
-    repository; the wheel from the sources' archive alone."""
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Built as for a package index: from the archive of sources of a copy of the repository."""
     folder = tmp_path_factory.mktemp("package")
     shutil.copytree(ROOT, folder / "tree", ignore=NOT_SOURCES)
     command = [sys.executable, "-m", "build", "--no-isolation", "--outdir", str(folder / "dist")]
     done = subprocess.run([*command, str(folder / "tree")], capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
-    return folder / "dist"
-
-
-@pytest.fixture
-def wheel(archives: Path) -> Path:
-    (found,) = archives.glob("*.whl")
+    (found,) = (folder / "dist").glob("*.whl")
     return found
 
 
@@ -51,27 +43,6 @@ def test_wheel_holds_the_library_and_nothing_else(wheel: Path) -> None:
     assert library <= held
     assert all(".dist-info/" in name for name in held - library), held - library
     assert any(name.endswith("licenses/LICENSE") for name in held)
-
-
-def test_archive_of_sources_holds_no_book_and_no_tests(archives: Path) -> None:
-    (sources,) = archives.glob("*.tar.gz")
-    with tarfile.open(sources) as archive:
-        held = {name.split("/")[1] for name in archive.getnames() if "/" in name}
-    made = {"PKG-INFO", "setup.cfg", "pe_lib.egg-info"}
-    assert held == {"CHANGELOG.md", "LICENSE", "MANIFEST.in", "pyproject.toml", "pe_lib"} | made
-    assert sources.stat().st_size < 100_000
-
-
-def test_metadata_says_what_an_index_shows(wheel: Path) -> None:
-    with zipfile.ZipFile(wheel) as archive:
-        (info,) = (name for name in archive.namelist() if name.endswith("/METADATA"))
-        metadata = email.message_from_bytes(archive.read(info))
-    assert metadata["Version"] == pe_lib.__version__
-    assert metadata["License-Expression"] == "MIT"
-    required = metadata.get_all("Requires-Dist") or []
-    assert [need for need in required if "extra ==" not in need] == ["numpy>=2.0"]
-    assert any(need.startswith("torch>=") and '"torch"' in need for need in required)
-    assert "The theorem is the interface" in str(metadata.get_payload())
 
 
 def test_the_wheel_needs_numpy_alone_and_imports_nothing_by_itself(

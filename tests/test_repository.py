@@ -1,31 +1,34 @@
 """What the repository says about itself stays true."""
 
+import json
 import re
+import shlex
 import subprocess
+import sys
 from pathlib import Path
 
 import cover
+import run_tests
 import yaml
+from vendor import MANIFEST, VENDOR, checksums
 
 ROOT = Path(__file__).resolve().parent.parent
 MACHINE_PATH = re.compile(r"(?<![\w.])(/(tmp|home|root|Users|work|mnt)/\w|[A-Z]:\\\\\w)")
+WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
+PACKAGES = json.loads(MANIFEST.read_text())
 
 
-def test_readers_requirements_are_exact_and_constrained() -> None:
-    pinned = re.findall(r"^([\w-]+)==(\S+)$", (ROOT / "requirements.txt").read_text(), re.M)
-    constraints = (ROOT / "constraints.txt").read_text().lower().replace("_", "-")
-    assert {"jupyter-book", "numpy", "torch", "nbval"} <= {name for name, _ in pinned}
-    for name, version in pinned:
-        assert f"\n{name}=={version}\n" in constraints
+def read(name: str) -> str:
+    return (ROOT / name).read_text(encoding="utf-8")
 
 
 def test_readme_names_the_torch_that_is_pinned() -> None:
-    (torch,) = re.findall(r"^torch==\S+", (ROOT / "requirements.txt").read_text(), re.M)
-    assert torch in (ROOT / "README.md").read_text()
+    (torch,) = re.findall(r"^torch==\S+", read("requirements.txt"), re.M)
+    assert torch in read("README.md")
 
 
 def test_no_notebook_is_left_out_of_the_contents() -> None:
-    contents = yaml.safe_load((ROOT / "_toc.yml").read_text())
+    contents = yaml.safe_load(read("_toc.yml"))
     listed = {page["file"] for part in contents["parts"] for page in part["chapters"]}
     assert {f"book/{path.stem}" for path in (ROOT / "book").glob("*.ipynb")} <= listed
 
@@ -39,11 +42,56 @@ def test_no_file_holds_a_path_of_one_machine() -> None:
     assert found == []
 
 
-def test_cover_is_drawn_by_the_library() -> None:
-    short = re.compile(r"(\d\.\d\d)\d+")  # other processors differ in the last decimals
-    no_pixels = re.compile(r"base64,[^\"]+")
-    drawn, stored = (
-        no_pixels.sub("", short.sub(r"\1", svg))
-        for svg in (cover.draw_svg(), cover.COVER.read_text())
-    )
+def test_contributors_are_told_of_rooms_and_commands_that_exist() -> None:
+    text = read("CONTRIBUTING.md")
+    for path in re.findall(r"`((?:book|tests|tools|\.github|benchmarks)/[\w./-]*)`", text):
+        assert (ROOT / path).exists(), path
+    targets = set(re.findall(r"^([a-z-]+):", read("Makefile"), re.M))
+    for command in re.findall(r"`make ([a-z -]+)`", text):
+        assert set(command.split()) <= targets, command
+
+
+def test_cover_is_drawn_by_the_library(tmp_path: Path) -> None:
+    cover.draw_cover(tmp_path / "cover.svg")
+    # Other processors differ in the last decimals, and in what they make of the heat map's pixels.
+    texts = [(folder / "cover.svg").read_text() for folder in (tmp_path, cover.COVER.parent)]
+    drawn, stored = (re.sub(r"(?<=\.\d\d)\d+|base64,[^\"]+", "", text) for text in texts)
     assert drawn == stored
+
+
+# What others made
+
+
+def test_what_others_made_is_as_it_was_fetched() -> None:
+    assert {path.name for path in VENDOR.iterdir() if path.is_dir()} == {
+        package["folder"] for package in PACKAGES
+    }
+    for package in PACKAGES:
+        assert checksums(VENDOR / package["folder"]) == package["sha256"]
+
+
+def test_every_folder_of_others_work_is_listed_with_its_version_and_licence() -> None:
+    """A folder of others' work is one that holds a licence, and everything under vendor."""
+    row = r"^\| `(book/[^`]+)` \| .+? \| (.+?) \| (.+?) \|$"
+    listed = {folder: rest for folder, *rest in re.findall(row, read("LICENSES.md"), re.M)}
+    licensed = {path.parent for path in (ROOT / "book").rglob("LICENSE*")}
+    assert {path.relative_to(ROOT).as_posix() for path in licensed} == set(listed)
+    for package in PACKAGES:
+        named = listed[f"book/_assets/vendor/{package['folder']}"]
+        assert named == [package["version"], package["licence"]]
+
+
+# Workflows
+
+
+def test_workflows_are_valid_and_safe() -> None:
+    """They follow their schema, actions are pinned by commit, permissions are few, no script is put
+    together from what others write, and no credentials are left behind."""
+    command = [str(Path(sys.executable).parent / "zizmor"), "--offline", "--strict-collection"]
+    subprocess.run([*command, *WORKFLOWS], check=True)
+
+
+def test_every_check_runs_in_a_workflow() -> None:
+    texts = "\n".join(path.read_text() for path in WORKFLOWS)
+    named = " ".join(re.findall(r"tools/run_tests\.py (.+)$", texts, re.M))
+    assert set(shlex.split(named)) == set(run_tests.CHECKS)

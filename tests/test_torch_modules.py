@@ -3,8 +3,6 @@
 import copy
 import io
 import pickle
-import subprocess
-import sys
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -20,6 +18,7 @@ from pe_lib.torch import (
     RotaryPositionalEncoding,
     SinusoidalPositionalEncoding,
     rotate,
+    rotation_matrix,
     similarity,
     sinusoidal_encoding,
     sinusoidal_table,
@@ -49,14 +48,6 @@ def test_forward_adds_the_table_in_the_dtype_of_x(dtype: torch.dtype) -> None:
         expected = x + sinusoidal_encoding(far, 16, dtype=dtype, **options)
         for positions in (far, far.float()):
             assert torch.equal(module(x, positions=positions), expected)
-
-
-@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32])
-def test_scaling_is_the_papers(dtype: torch.dtype) -> None:
-    x = torch.randn(64, 50, 6).to(dtype)
-    module = SinusoidalPositionalEncoding(6, 64, scale_input=True)
-    exact = x.double() * 6**0.5 + sinusoidal_table(50, 6, dtype=dtype).double()
-    assert (module(x).double() - exact).abs().max() <= torch.finfo(dtype).eps * exact.abs().max()
 
 
 def test_dropout_comes_after_the_sum() -> None:
@@ -135,19 +126,11 @@ def test_the_device_is_the_one_asked_for() -> None:
     for result in (
         sinusoidal_encoding(torch.arange(3), 8, device="meta"),
         rotate(x, positions),
+        rotation_matrix(1, 8, device="meta"),
         similarity(torch.arange(3), 8, device="meta"),
         RotaryPositionalEncoding(8, layout="split")(x, positions=positions),
     ):
         assert result.device.type == "meta"
-
-
-def test_repr_shows_the_settings() -> None:
-    module = SinusoidalPositionalEncoding(8, max_len=4, layout="split", scale_input=True)
-    assert module.extra_repr() == (
-        "8, max_len=4, base=10000, spacing='paper', layout='split', scale_input=True"
-    )
-    rotary = RotaryPositionalEncoding(8, rotary_dim=4, frequencies=[0.5, 0.25])
-    assert "rotary_dim=4, max_len=2048, frequencies=(0.5, …)" in repr(rotary)
 
 
 @both_layouts
@@ -169,32 +152,17 @@ def test_rotary_turns_back_by_offset_positions_or_tables(layout: Any, rotary_dim
 
 
 @both_layouts
-def test_rotary_takes_views_and_half_types(layout: Any) -> None:
-    flat = torch.randn(1 + 2 * 3 * 8)
-    x = flat[1:].view(2, 3, 8)  # starts between two complex numbers
-    rotary = RotaryPositionalEncoding(8, layout=layout)
-    assert torch.equal(rotary(x), rotary(x.clone()))
-    expanded = x[:1].expand(4, 3, 8)
-    assert torch.equal(rotary(expanded)[3], rotary(x)[0])
-    assert torch.equal(rotary(x.mT.contiguous().mT), rotary(x))
-    for dtype in (torch.float16, torch.bfloat16):
-        half = rotary(x.to(dtype), offset=100_000)
-        assert torch.equal(half, rotary(x.to(dtype).float(), offset=100_000).to(dtype))
-    for shape in ((0, 3, 8), (2, 0, 8)):
-        assert rotary(torch.zeros(shape)).shape == shape
-        assert SinusoidalPositionalEncoding(8)(torch.zeros(shape)).shape == shape
-
-
-@both_layouts
-@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16])
 def test_long_sequences_are_turned_in_parts_without_changing_a_bit(
     dtype: torch.dtype, layout: Any
 ) -> None:
-    """A decoder with a cache, past max_len too, has what the whole sequence has."""
+    """A decoder with a cache, past max_len too, has what the whole sequence has. Half types are
+    turned in float32."""
     x = torch.randn(1, 32, 300, 64).to(dtype)
     rotary = RotaryPositionalEncoding(64, max_len=4, layout=layout)
     steps = [rotary(x[:, :, n : n + 1], offset=n) for n in range(300)]
     assert torch.equal(torch.cat(steps, dim=-2), rotary(x))
+    assert torch.equal(rotary(x), rotary(x.float()).to(dtype))
     assert len(rotary._held[x.device, torch.float32][0]) == 512  # it doubles
     assert torch.equal(rotate(x, 5, layout=layout)[:, 3:4], rotate(x[:, 3:4], 5, layout=layout))
 
@@ -239,15 +207,3 @@ def test_threads_share_a_table_without_changing_a_bit(seq_len: int) -> None:
             assert torch.equal(sinusoidal_table(seq_len, 512, start=123_456), expected)
     finally:
         torch.set_num_threads(before)
-
-
-def test_import_is_light() -> None:
-    """Beside torch: our own modules, and little of the standard library."""
-    code = (
-        "import sys, torch; before = set(sys.modules); import pe_lib.torch; "
-        "print(*(set(sys.modules) - before))"
-    )
-    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    added = run.stdout.split()
-    assert not [name for name in added if name.split(".")[0] in ("sympy", "torch", "mpmath")]
-    assert len(added) < 25

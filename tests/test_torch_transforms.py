@@ -1,25 +1,19 @@
 """Derivatives, maps and traces: PyTorch sees all that it must, and nothing outlives it."""
 
-import warnings
 from collections.abc import Callable
 from functools import partial
-from typing import Any
 
 import numpy as np
 import pytest
 import torch
-from backends import both_layouts
 from torch import Tensor
 from torch._subclasses.fake_tensor import FakeTensorMode
-from torch.autograd.forward_ad import dual_level, make_dual, unpack_dual
-from torch.func import functionalize, grad, hessian, jacfwd, jacrev, jvp, vmap
+from torch.func import functionalize, grad, jacfwd, jacrev, vmap
 from torch.fx.experimental.proxy_tensor import make_fx
 
 from pe_lib.torch import (
     RotaryPositionalEncoding,
     SinusoidalPositionalEncoding,
-    rotate,
-    rotation_matrix,
     sinusoidal_encoding,
     sinusoidal_table,
 )
@@ -52,22 +46,10 @@ def test_every_derivative_is_the_pair_turned_by_a_quarter() -> None:
             assert value.item() == pytest.approx(turned, abs=1e-15)
 
 
-@pytest.mark.parametrize("dtype", [torch.float64, torch.bfloat16])
-def test_every_kind_of_derivative(dtype: torch.dtype) -> None:
-    one = torch.ones_like(P)
-    slope = jacrev(encode)(P)
-    cast: Callable[[Tensor], Tensor] = partial(encode, dtype=dtype)
-    close = partial(torch.allclose, rtol=0, atol=1e-14 if dtype == torch.float64 else 0.01)
-    with dual_level():
-        tangent = unpack_dual(cast(make_dual(P, one))).tangent
-    assert close(tangent.double(), slope.sum(-1))
-    assert close(jvp(cast, (P,), (one,))[1], tangent)
-    torch._dynamo.reset()
-    graph = torch.compile(jacfwd(cast), fullgraph=True, backend="aot_eager")
-    for way in (jacfwd(cast), jacrev(cast), jacrev(vmap(cast)), jacfwd(vmap(cast)), graph):
-        assert close(way(P).double(), slope)
-    twice = hessian(lambda p: encode(p).sum())(P)
-    assert close(hessian(lambda p: cast(p).double().sum())(P), twice)
+def test_rounding_to_a_half_type_keeps_the_derivative() -> None:
+    slope, half = jacrev(encode)(P), partial(encode, dtype=torch.bfloat16)
+    for way in (jacfwd(half), jacrev(half), jacfwd(vmap(half)), jacrev(vmap(half))):
+        assert torch.allclose(way(P).double(), slope, rtol=0, atol=0.01)
 
 
 def test_what_transforms_wrap_does_not_stay_in_a_module() -> None:
@@ -88,26 +70,3 @@ def test_what_transforms_wrap_does_not_stay_in_a_module() -> None:
         assert RotaryPositionalEncoding(8)(torch.zeros(1, 9, 8)).shape == (1, 9, 8)
     assert type(module(x)) is Tensor
     assert torch.isfinite(sinusoidal_encoding(torch.arange(3), 38)).all()
-
-
-@both_layouts
-def test_rotate_is_mapped_over_both_arguments_at_once(layout: Any) -> None:
-    x, offset = torch.randn(4, 8), torch.arange(3.0)
-    turn = partial(rotate, layout=layout)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")  # also of a slow way
-        mapped = vmap(vmap(turn, (None, 0)), (0, None))(x, offset)
-    expected = turn(x.unsqueeze(1).expand(4, 3, 8), offset)
-    assert torch.allclose(mapped, expected, rtol=0, atol=1e-6)
-
-
-@both_layouts
-def test_rotation_matrix_has_a_device_and_a_derivative(layout: Any) -> None:
-    matrix: Callable[[Any], Tensor] = partial(rotation_matrix, d_model=6, layout=layout)
-    with torch.device("meta"):
-        assert matrix(1).device.type == "meta"
-    assert not torch.signbit(matrix(0.7)[matrix(0.7) == 0]).any()  # or they print as -0
-    slope = jacrev(matrix)(torch.tensor(0.7, dtype=torch.float64))
-    step = 1e-6
-    expected = (matrix(0.7 + step) - matrix(0.7 - step)) / (2 * step)
-    assert torch.allclose(slope, expected, rtol=0, atol=1e-8)

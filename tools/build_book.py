@@ -1,7 +1,4 @@
-"""Execute the notebooks and build the site in _build/html. Does nothing when nothing changed.
-
-With --stored, after nbval, pages of checks are not executed: they are taken as they are stored.
-"""
+"""Execute the notebooks and build the site in _build/html. Does nothing when nothing changed."""
 
 import hashlib
 import logging
@@ -27,27 +24,20 @@ CACHE = BUILD / ".jupyter_cache"
 MOST_SECONDS = 120  # of a cell
 
 # What the execution of a notebook depends on beside the notebook itself, and what the site does.
-EXECUTION_INPUTS = (
-    "pe_lib",
-    "book/data",
-    "benchmarks",
-    "requirements.txt",
-    "constraints.txt",
-)
+EXECUTION_INPUTS = ("pe_lib", "book/data", "benchmarks", "requirements.txt", "constraints.txt")
 SITE_INPUTS = (*EXECUTION_INPUTS, "book", "_config.yml", "_toc.yml", "tools/build_book.py")
 
 
 def main() -> None:
     index, stamp = SITE / "index.html", BUILD / "site-inputs"
-    state = f"{fingerprint(SITE_INPUTS)} {addresses()}"
+    # The buttons and the canonical links follow the remote, and the address of the site.
+    addresses = f"{repository_url()} {branch()} {os.environ.get('BOOK_URL', '')}"
+    state = f"{fingerprint(SITE_INPUTS)} {addresses}"
     if index.exists() and read(stamp) == state:
         print("Nothing changed since the last build.")
     else:
         stamp.unlink(missing_ok=True)
-        notebooks = sorted((ROOT / "book").rglob("[!.]*.ipynb"))
-        if "--stored" in sys.argv[1:]:
-            take_stored(path for path in notebooks if path.parent.name == "checks")
-        execute(notebooks)
+        execute(sorted((ROOT / "book").rglob("[!.]*.ipynb")))
         build()
         stamp.write_text(state)
     print(f"The book is at {index}")
@@ -62,47 +52,30 @@ def build() -> None:
 
 
 def execute(notebooks: Iterable[Path]) -> JupyterCacheAbstract:
-    """The cache, with every notebook that was not in it run, one on each processor at a time."""
-    # The pages' matrices are small: several threads would mostly wait for one another.
-    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-    cache, stamp = open_cache(), BUILD / "execution-inputs"
-    names = [cache.add_nb_to_project(str(path)).uri for path in notebooks]
-    logger = logging.getLogger(__name__)
-    logger.setLevel(logging.INFO)  # it tells which notebook is run, and of a failure which cell
-    state = read(stamp)
-    stamp.unlink()  # a crash may tear the cache: then it is dropped
-    try:
-        executor = load_executor("local-parallel", cache, logger)
-        done = executor.run_and_cache(filter_uris=names, timeout=MOST_SECONDS)
-    finally:
-        stamp.write_text(state)
-    if failed := done.excepted + done.errored:
-        listed = ", ".join(os.path.relpath(name, ROOT) for name in failed)
-        sys.exit(f"Not executed: {listed}. The error above says which cell failed, and why.")
-    return cache
+    """The cache, with every notebook that was not in it run, one on each processor at a time.
 
-
-def take_stored(notebooks: Iterable[Path]) -> None:
-    """Put into the cache what pages of checks store: nbval has just compared it with a run. Of a
-    live figure, which chapters have, only a still is stored: they are executed."""
-    cache = open_cache()
-    for path in notebooks:
-        cache.cache_notebook_file(str(path), check_validity=False, overwrite=True)
-
-
-def open_cache() -> JupyterCacheAbstract:
-    """The executed notebooks, kept as long as what they depend on stays as it is."""
+    It is kept as long as what they depend on stays as it is.
+    """
     state, stamp = fingerprint(EXECUTION_INPUTS), BUILD / "execution-inputs"
     if read(stamp) != state:
         shutil.rmtree(CACHE, ignore_errors=True)
     CACHE.mkdir(parents=True, exist_ok=True)
+    stamp.unlink(missing_ok=True)  # a crash may tear the cache: then it is dropped the next time
+    # The pages' matrices are small: several threads would mostly wait for one another.
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    cache = get_cache(str(CACHE))
+    names = [cache.add_nb_to_project(str(path)).uri for path in notebooks]
+    logger = logging.getLogger(__name__)
+    logger.setLevel(logging.INFO)  # it tells which notebook is run, and of a failure which cell
+    executor = load_executor("local-parallel", cache, logger)
+    done = executor.run_and_cache(filter_uris=names, timeout=MOST_SECONDS)
+    if done.errored:  # two kernels that start at once at times choose the same port
+        done = executor.run_and_cache(filter_uris=names, timeout=MOST_SECONDS)
     stamp.write_text(state)
-    return get_cache(str(CACHE))
-
-
-def addresses() -> str:
-    """Where the buttons and the canonical links lead: a checkout may get another remote."""
-    return f"{repository_url()} {branch()} {os.environ.get('BOOK_URL', '')}"
+    if failed := done.excepted + done.errored:
+        listed = ", ".join(os.path.relpath(name, ROOT) for name in failed)
+        sys.exit(f"Not executed: {listed}. The error above says which cell failed, and why.")
+    return cache
 
 
 def fingerprint(inputs: Iterable[str]) -> str:
@@ -123,7 +96,4 @@ def read(stamp: Path) -> str:
 
 
 if __name__ == "__main__":
-    try:
-        main()
-    except KeyboardInterrupt:
-        sys.exit("\nStopped. Run the same command again: finished notebooks are kept.")
+    main()

@@ -1,6 +1,5 @@
 """Draw the picture of the landing page and the README, and the one that a shared link shows."""
 
-import io
 from pathlib import Path
 
 import matplotlib as mpl
@@ -20,20 +19,17 @@ PAIRS_SHOWN = (0, 6, 12, 18, 24, 30)
 
 
 def main() -> None:
-    COVER.write_text(draw_svg())
+    draw_cover(COVER)
     card = draw()
     card.set_size_inches(12, 6.3)
     card.suptitle("Positional Encoding", x=0.03, ha="left", fontsize=30, fontweight="bold")
     card.savefig(CARD, dpi=100, metadata={"Software": None})
 
 
-def draw_svg() -> str:
-    """The picture as the text of an SVG file."""
+def draw_cover(path: Path) -> None:
     plots.use_style()
-    buffer = io.StringIO()
     with mpl.rc_context({"svg.fonttype": "path", "font.size": 13}):
-        draw().savefig(buffer, format="svg", metadata={"Date": None})
-    return "\n".join(line.rstrip() for line in buffer.getvalue().splitlines()) + "\n"
+        draw().savefig(path, metadata={"Date": None})
 
 
 def draw() -> Figure:

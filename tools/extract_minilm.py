@@ -166,10 +166,10 @@ def all_statistics(words: Array, positions: Array, counts: Array) -> tuple[dict[
     """What the page says of the whole vocabulary: each word once, and as often as it is used."""
     each, used = np.full(len(words), 1 / len(words)), counts / counts.sum()
     mean, centred = words.mean(axis=0), positions - positions.mean(axis=0)
-    once = {"words": len(words)}
+    once: dict[str, Any] = {"words": len(words)}
     once |= statistics("centred", words - mean, centred, each)
     once |= statistics("uncentred", words, positions, each)
-    by_use = {"words": int(np.count_nonzero(counts))}
+    by_use: dict[str, Any] = {"words": int(np.count_nonzero(counts))}
     by_use |= statistics("vocabulary_mean", words - mean, centred, used)
     by_use |= statistics("own_mean", words - used @ words, centred, used)
     return once, by_use

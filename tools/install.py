@@ -34,8 +34,7 @@ def main() -> None:
     state = hashlib.sha256(content + platform.python_version().encode()).hexdigest()
     if stamp.exists() and stamp.read_text() == state:
         return
-    if not is_usable():
-        make_environment()
+    make_environment()
     install_torch()
     pip("install", "-r", "requirements.txt", "-c", "constraints.txt")
     if testing:
@@ -44,17 +43,11 @@ def main() -> None:
     stamp.write_text(state)
 
 
-def is_usable() -> bool:
-    """Whether .venv holds a pip that runs, of the Python that runs this."""
-    command = [str(PYTHON), "-m", "pip", "--version"]
-    try:
-        told = subprocess.run(command, capture_output=True, text=True, check=False).stdout
-    except OSError:
-        return False
-    return f"(python {'.'.join(platform.python_version_tuple()[:2])})" in told
-
-
 def make_environment() -> None:
+    """Make .venv, unless a whole one of this Python is there: pip is what is put in last."""
+    pip_of_this_python = f"pip{sys.version_info.major}.{sys.version_info.minor}*"
+    if PYTHON.exists() and any(PYTHON.parent.glob(pip_of_this_python)):
+        return
     print("Creating .venv", flush=True)
     if subprocess.run([sys.executable, "-m", "venv", "--clear", VENV], check=False).returncode:
         sys.exit(
@@ -66,35 +59,24 @@ def make_environment() -> None:
 def install_torch() -> None:
     """On Linux without an NVIDIA GPU, take PyTorch's CPU wheel and not gigabytes of CUDA.
 
-    Where PyTorch's own index cannot be reached, pip takes what it finds elsewhere.
+    Where PyTorch's own index cannot be reached, pip warns and takes what it finds elsewhere.
     """
     found = re.search(r"^torch==\S+", (ROOT / "requirements.txt").read_text(), flags=re.MULTILINE)
-    if sys.platform != "linux" or shutil.which("nvidia-smi") or found is None:
-        return
-    quick = ("--retries", "0", "--timeout", "10")
-    only_torch = ("install", "--no-deps", found[0], "--index-url", PYTORCH_CPU_WHEELS)
-    if pip(*only_torch, *quick, required=False):
-        print("PyTorch's index of CPU wheels was not reached: taking what pip finds.", flush=True)
+    if sys.platform == "linux" and not shutil.which("nvidia-smi") and found is not None:
+        quick = ("--retries", "1", "--timeout", "10")
+        pip("install", "--no-deps", found[0], "--extra-index-url", PYTORCH_CPU_WHEELS, *quick)
 
 
-def pip(*arguments: str, required: bool = True) -> int:
+def pip(*arguments: str) -> None:
     """Run pip in .venv from the book's folder, and stop with a clear sentence where it fails."""
     command = [str(PYTHON), "-m", "pip", "--quiet", "--disable-pip-version-check", *arguments]
     print("pip", *arguments, flush=True)
-    quiet = None if required else subprocess.DEVNULL
-    code = subprocess.run(command, cwd=ROOT, stderr=quiet, check=False).returncode
-    if code and required:
+    if subprocess.run(command, cwd=ROOT, check=False).returncode:
         sys.exit(
             "The installation failed; pip says why above. It needs the network, and room on the "
             "disk. Once that is mended, run the same command again: it goes on where it stopped."
         )
-    return code
 
 
 if __name__ == "__main__":
-    try:
-        main()
-    except KeyboardInterrupt:
-        sys.exit("\nStopped. Run the same command again: it goes on where it stopped.")
-    except OSError as error:
-        sys.exit(f"{error}\nThe book's folder must be writable, with some 3 GB of disk.")
+    main()

@@ -48,11 +48,7 @@ if "google.colab" in sys.modules and not Path("ROOT/pe_lib").is_dir():
     print(getoutput("pip install -q './book[book]'"))
     os.chdir("book/FOLDER")"""
 # Folded in JupyterLab and on Colab, left out of the site.
-COLAB_METADATA = {
-    "cellView": "form",
-    "jupyter": {"source_hidden": True},
-    "tags": ["remove-cell"],
-}
+COLAB_METADATA = {"cellView": "form", "jupyter": {"source_hidden": True}, "tags": ["remove-cell"]}
 
 
 def main() -> None:
@@ -71,19 +67,14 @@ def main() -> None:
 
 def serve_colab(notebook: NotebookNode, address: str, folder: Path = Path("book")) -> None:
     """Put the cell for Colab below the opening; it keeps its repository where none is given."""
-    named = ""
     if notebook.cells[1].source.startswith(COLAB_CELL.partition("\n")[0]):
-        named = repository_named_in(notebook.cells.pop(1))
+        found = re.search(r'^ +repository = "(.*)"$', notebook.cells.pop(1).source, re.MULTILINE)
+        address = address or (found[1] if found else "")
     source = COLAB_CELL.replace("ROOT", "/".join(".." for _ in folder.parts))
     source = source.replace("FOLDER", folder.as_posix())
-    cell = nbformat.v4.new_code_cell(source.replace("REPOSITORY", address or named))
+    cell = nbformat.v4.new_code_cell(source.replace("REPOSITORY", address))
     cell.metadata = NotebookNode(COLAB_METADATA)
     notebook.cells.insert(1, cell)
-
-
-def repository_named_in(cell: NotebookNode) -> str:
-    found = re.search(r'^ +repository = "(.*)"$', cell.source, flags=re.MULTILINE)
-    return found[1] if found else ""
 
 
 def normalise(notebook: NotebookNode) -> None:
@@ -101,7 +92,6 @@ def normalise(notebook: NotebookNode) -> None:
             {key: cell.metadata[key] for key in KEPT_CELL_METADATA if key in cell.metadata}
         )
         for output in cell.get("outputs", []):
-            output.pop("transient", None)
             if "data" in output:
                 output.data.pop(WIDGET_VIEW, None)
                 output.metadata = NotebookNode()

@@ -3,7 +3,6 @@
 python tools/run_tests.py                    all of them
 python tools/run_tests.py library notebooks  some of them, by name
 python tools/run_tests.py --changed          those that the files you changed call for
-python tools/run_tests.py --changed main     the same, since another commit
 """
 
 import os
@@ -40,17 +39,11 @@ CHECKS = {
 def main() -> None:
     os.environ["OMP_NUM_THREADS"] = "1"  # the workers share the cores
     os.environ["PATH"] = f"{BIN}{os.pathsep}{os.environ['PATH']}"
-    if sys.argv[1:2] == ["--changed"]:
-        chosen = called_for(*sys.argv[2:3])
-    else:
-        chosen = sys.argv[1:] or list(CHECKS)
+    named = sys.argv[1:] or list(CHECKS)
+    chosen = called_for() if named == ["--changed"] else named
     if unknown := set(chosen) - set(CHECKS):
         sys.exit(f"There is no check {min(unknown)!r}. There are: {', '.join(CHECKS)}.")
-    results: dict[str, tuple[bool, float]] = {}
-    for name in chosen:
-        # What nbval has just compared with a run need not be run again to build the book.
-        compared = name == "book" and results.get("notebooks", (False,))[0]
-        results[name] = run(name, [*CHECKS[name][0], *["--stored"] * compared])
+    results = {name: run(name, CHECKS[name][0]) for name in chosen}
     print()
     for name, (passed, seconds) in results.items():
         print(f"  {'passed' if passed else 'FAILED'}  {seconds:6.1f} s  {name}")
@@ -59,9 +52,9 @@ def main() -> None:
     sys.exit(1 if failed else 0)
 
 
-def called_for(commit: str = "HEAD") -> list[str]:
-    """The checks that the files that differ from a commit call for, new ones included."""
-    commands = ["diff", "--name-only", commit], ["ls-files", "-o", "--exclude-standard"]
+def called_for() -> list[str]:
+    """The checks that the files changed since the last commit call for, new ones included."""
+    commands = ["diff", "--name-only", "HEAD"], ["ls-files", "-o", "--exclude-standard"]
     listed = [subprocess.check_output(["git", *one], cwd=ROOT, text=True) for one in commands]
     files = "".join(listed).splitlines()
     return [

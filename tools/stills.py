@@ -4,7 +4,7 @@
 
 A still is what the kit writes below a figure's question at the state to begin with. There is one of
 each kind as it begins by itself, and one of each state that a page of the book asks for. Notebooks
-hold the picture of a still in their outputs: it is put there, too.
+hold the picture of a still in their outputs: `make stills` runs them next.
 """
 
 import json
@@ -13,7 +13,6 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-import nbformat
 from playwright.sync_api import Browser, sync_playwright
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -42,18 +41,6 @@ def main() -> None:
             (live.STILLS / f"{name}.html").write_text(text)
             print(f"{len(text):7d}  {name}")
         browser.close()
-    for path in sorted((ROOT / "book").rglob("*.ipynb")):
-        notebook = nbformat.read(path, as_version=4)
-        for cell in notebook.cells:
-            for output in cell.get("outputs", []):
-                renew(output.get("data", {}))
-        nbformat.write(notebook, path)
-
-
-def renew(data: dict[str, str]) -> None:
-    """Give an output the picture of its still as it is now."""
-    if found := SHOWN.match(data.get("text/plain", "")):
-        data["image/svg+xml"] = live.picture(found[1], state_of(found[2]), {})
 
 
 def draw_stills(browser: Browser) -> Iterator[tuple[str, str]]:
@@ -75,13 +62,9 @@ def asked_for() -> set[tuple[str, str]]:
     for path in (ROOT / "book").rglob("*.ipynb"):
         for kind, given in SHOWN.findall(path.read_text()):
             if kind in KINDS:
-                found.add((kind, json.dumps(state_of(given))))
+                state = {key: json.loads(value) for key, value in GIVEN.findall(given)}
+                found.add((kind, json.dumps(state)))
     return found
-
-
-def state_of(given: str) -> dict[str, float]:
-    """A state as it is written, x=3, step=2."""
-    return {key: json.loads(value) for key, value in GIVEN.findall(given)}
 
 
 if __name__ == "__main__":
