@@ -88,12 +88,13 @@ def visit(browser: Browser, url: str, path: str) -> int:
         page.wait_for_function(IS_READY)
         with suppress(Error):  # there is time to draw it, and then to say what is not
             page.wait_for_function(f"() => ({WRONG})().length === 0", timeout=60_000)
-        wrong = page.evaluate(WRONG)
-        assert not wrong, wrong
-        run(page)
-        megabytes = peak_memory(page.evaluate(KERNEL))
-        page.evaluate(SHUT_DOWN)
-    return megabytes
+        try:
+            wrong = page.evaluate(WRONG)
+            assert not wrong, wrong
+            run(page)
+            return peak_memory(page.evaluate(KERNEL))
+        finally:
+            page.evaluate(SHUT_DOWN)
 
 
 def run(page: Page) -> None:

@@ -1,4 +1,5 @@
-"""The whole book as one PDF: each page as the browser prints it, in order, with an outline.
+"""The whole book as one PDF: each page as the browser prints it, in order, with an outline. The
+landing page of the built site then leads to it.
 
 make pdf
 """
@@ -44,7 +45,18 @@ def write(browser: Browser, pages: Sequence[str], target: Path) -> None:
     whole.write(target)
 
 
+def link(landing: Path) -> None:
+    """Lead from the landing page to the file beside its folder."""
+    html, said = (
+        landing.read_text("utf-8"),
+        f'<p><a href="../{TARGET.name}">The book as a PDF</a></p>',
+    )
+    if said not in html:
+        landing.write_text(html.replace("</article>", f"{said}</article>", 1), "utf-8")
+
+
 if __name__ == "__main__":
     with sync_playwright() as playwright:
         write(start_browser(playwright), PAGES, TARGET)
+    link(SITE / "book" / "index.html")
     print(f"The book is printed in {TARGET}")

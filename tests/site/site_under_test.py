@@ -5,6 +5,8 @@ import gzip
 import os
 import re
 import shutil
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -73,10 +75,13 @@ def serve() -> Iterator[str]:
 
 
 def start_browser(playwright: Playwright) -> Browser:
-    """Playwright's own Chromium, else the system's. It reaches no other host."""
+    """Playwright's own Chromium, else the system's; one is installed where there is none. It
+    reaches no other host."""
     own = Path(playwright.chromium.executable_path).exists()
-    only_here = "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1, EXCLUDE localhost"
     path = None if own else shutil.which("chromium")
+    if not own and path is None:
+        subprocess.run([sys.executable, "-m", "playwright", "install", "chromium"], check=True)
+    only_here = "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1, EXCLUDE localhost"
     return playwright.chromium.launch(executable_path=path, args=[only_here])
 
 

@@ -1,4 +1,4 @@
-"""`make pdf`: pages in order, with an outline, and their proofs unfolded."""
+"""`make pdf`: pages in order, with an outline, their proofs unfolded, and a way to them."""
 
 import re
 from pathlib import Path
@@ -6,6 +6,7 @@ from pathlib import Path
 import pdf
 from playwright.sync_api import Browser
 from pypdf import PdfReader
+from site_under_test import SITE
 
 FOLDED = "Block-diagonal matrices with blocks of the same sizes"  # in a proof that is folded
 
@@ -17,3 +18,11 @@ def test_pages_are_printed_in_order(browser: Browser, tmp_path: Path) -> None:
     assert titles == ["Positional Encoding", "The rotation matrix T(Δx)"]
     text = " ".join(page.extract_text() for page in printed.pages)
     assert FOLDED in re.sub(r"\s+", " ", text)
+
+
+def test_the_landing_page_leads_to_it_once(tmp_path: Path) -> None:
+    landing = tmp_path / "index.html"
+    landing.write_text((SITE / "book" / "index.html").read_text())
+    for _ in range(2):
+        pdf.link(landing)
+    assert landing.read_text().count('href="../book.pdf"') == 1
