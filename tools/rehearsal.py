@@ -17,11 +17,14 @@ import tempfile
 import time
 from pathlib import Path
 
-import lab
 from playwright.sync_api import Browser, Error, sync_playwright
-from site_under_test import start_browser
 
 ROOT = Path(__file__).resolve().parent.parent
+sys.path.append(str(ROOT / "tests" / "site"))
+
+from lab_under_test import serve_lab, visit  # noqa: E402
+from site_under_test import start_browser  # noqa: E402
+
 BUILT = shutil.ignore_patterns(".*", "_build", "__pycache__", "*.egg-info")
 REPO2DOCKER = "jupyter-repo2docker==2026.4.0"
 INSTALL_STEP = re.compile(r"^RUN (\$\{KERNEL_PYTHON_PREFIX\}/bin/pip install .*)$", re.MULTILINE)
@@ -36,7 +39,7 @@ def main() -> None:
         shutil.copytree(ROOT, tree, ignore=BUILT)
         install(tree, environment)
         with (
-            lab.serve_lab(environment / "bin", tree) as url,
+            serve_lab(environment / "bin", tree) as url,
             sync_playwright() as playwright,
             start_browser(playwright) as browser,
         ):
@@ -51,10 +54,10 @@ def main() -> None:
 def look_at(browser: Browser, url: str, path: str) -> int:
     """A visit to a notebook, or two: at times JupyterLab itself loses a drawing."""
     try:
-        return lab.visit(browser, url, path)
+        return visit(browser, url, path)
     except (AssertionError, Error) as error:
         print(f"  looked at again: {error}", flush=True)
-        return lab.visit(browser, url, path)
+        return visit(browser, url, path)
 
 
 def install(tree: Path, environment: Path) -> None:

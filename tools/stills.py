@@ -50,21 +50,12 @@ def draw_stills(browser: Browser) -> Iterator[tuple[str, str]]:
         page.add_script_tag(path=live.FOLDER / f"{name}.js")
     for kind in KINDS:
         yield kind, page.evaluate(DRAW, [kind, {}])
-    for kind, given in sorted(asked_for()):
-        state = json.loads(given)
-        yield live.still_name(kind, state), page.evaluate(DRAW, [kind, state])
+    texts = [path.read_text() for path in (ROOT / "book").rglob("*.ipynb")]
+    for kind, given in sorted({figure for text in texts for figure in SHOWN.findall(text)}):
+        if kind in KINDS:
+            state = {key: json.loads(value) for key, value in GIVEN.findall(given)}
+            yield live.still_name(kind, state), page.evaluate(DRAW, [kind, state])
     page.close()
-
-
-def asked_for() -> set[tuple[str, str]]:
-    """The kinds and states that the pages of the book begin with."""
-    found = set()
-    for path in (ROOT / "book").rglob("*.ipynb"):
-        for kind, given in SHOWN.findall(path.read_text()):
-            if kind in KINDS:
-                state = {key: json.loads(value) for key, value in GIVEN.findall(given)}
-                found.add((kind, json.dumps(state)))
-    return found
 
 
 if __name__ == "__main__":

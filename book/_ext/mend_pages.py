@@ -22,12 +22,10 @@ VIEW_BOX = re.compile(r'viewBox="0 0 ([\d.]+) ([\d.]+)"')
 KOREAN = re.compile(r"(\d*[가-힣]+(?:[ ,.·]+[가-힣]+)*)")
 
 
-def name_buttons(page: BeautifulSoup) -> None:
-    """A button of an icon alone has only a title."""
+def type_buttons(page: BeautifulSoup) -> None:
+    """A button that says nothing of its kind would send a form."""
     for button in page.select("button"):
         button.attrs.setdefault("type", "button")
-        if title := button.get("title"):
-            button.attrs.setdefault("aria-label", title)
 
 
 def submit_search(page: BeautifulSoup) -> None:
@@ -164,7 +162,7 @@ def be_light_at_first(page: BeautifulSoup) -> None:
 def mend(text: str, folder: Path) -> str:
     """The same page, mended."""
     page = BeautifulSoup(text, "html.parser", multi_valued_attributes=None)
-    name_buttons(page)
+    type_buttons(page)
     submit_search(page)
     drop_hidden_toggles(page)
     use_landmarks(page)

@@ -12,9 +12,6 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from playwright.sync_api import Browser, Error, Page, expect
-
-sys.path.append(str(Path(__file__).resolve().parent.parent / "tests" / "site"))
-
 from site_under_test import move
 
 PATIENCE = 240_000  # milliseconds for one step on a busy machine
