@@ -32,7 +32,6 @@ def main() -> None:
     cpu = re.search(r"^model name\s*: (.+)$", Path("/proc/cpuinfo").read_text(), re.M)
     status = {
         "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
-        "command": "make status",
         "cpu": cpu[1] if cpu else platform.processor(),
         "cores": os.cpu_count(),
         "system": f"{platform.system()} {platform.machine()}",

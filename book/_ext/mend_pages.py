@@ -22,10 +22,12 @@ VIEW_BOX = re.compile(r'viewBox="0 0 ([\d.]+) ([\d.]+)"')
 KOREAN = re.compile(r"(\d*[가-힣]+(?:[ ,.·]+[가-힣]+)*)")
 
 
-def type_buttons(page: BeautifulSoup) -> None:
-    """A button that says nothing of its kind would send a form."""
+def name_buttons(page: BeautifulSoup) -> None:
+    """A button of an icon alone has only a title."""
     for button in page.select("button"):
         button.attrs.setdefault("type", "button")
+        if title := button.get("title"):
+            button.attrs.setdefault("aria-label", title)
 
 
 def submit_search(page: BeautifulSoup) -> None:
@@ -162,7 +164,7 @@ def be_light_at_first(page: BeautifulSoup) -> None:
 def mend(text: str, folder: Path) -> str:
     """The same page, mended."""
     page = BeautifulSoup(text, "html.parser", multi_valued_attributes=None)
-    type_buttons(page)
+    name_buttons(page)
     submit_search(page)
     drop_hidden_toggles(page)
     use_landmarks(page)
