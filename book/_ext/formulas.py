@@ -26,10 +26,10 @@ logger = logging.getLogger(__name__)
 VENDOR = Path(__file__).resolve().parent.parent / "_assets" / "vendor" / "mathjax"
 PARTS = ("core", "adaptors/liteDOM", "input/tex", "output/chtml", "a11y/assistive-mml")
 STYLE_SHEET, FONTS = "formulas.css", "mathjax/output/chtml/fonts/woff-v2"
-# What the first screen needs stands in the style sheets themselves, so that no line moves when it
-# comes.
+# What most texts and formulas name stands in the style sheets themselves, so that no line moves when
+# it comes, and no page is laid out again.
 FIRST_FONTS = re.compile(
-    r'url\("(vendor/[\w/-]+/(?:MathJax_Main-Regular|MathJax_Math-Italic|source-serif-4-latin-[\w-]+)'
+    r'url\("(vendor/[\w/-]+/(?:MathJax_(?:Zero|Main-Regular|Math-Italic)|source-serif-4-[\w-]+)'
     r'\.woff2)"\)'
 )
 START = """\
