@@ -26,8 +26,8 @@ logger = logging.getLogger(__name__)
 VENDOR = Path(__file__).resolve().parent.parent / "_assets" / "vendor" / "mathjax"
 PARTS = ("core", "adaptors/liteDOM", "input/tex", "output/chtml", "a11y/assistive-mml")
 STYLE_SHEET, FONTS = "formulas.css", "mathjax/output/chtml/fonts/woff-v2"
-# What most texts and formulas name stands in the style sheets themselves, so that no line moves when
-# it comes, and no page is laid out again.
+# What most texts and formulas name stands in the style sheets, so that no line moves when
+# it comes, and no page is laid out anew.
 FIRST_FONTS = re.compile(
     r'url\("(vendor/[\w/-]+/(?:MathJax_(?:Zero|Main-Regular|Math-Italic)|source-serif-4-[\w-]+)'
     r'\.woff2)"\)'
