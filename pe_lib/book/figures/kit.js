@@ -355,12 +355,14 @@ const peLive = (() => {
     start({ ...model, save_changes: nothing, on: nothing, off: nothing, address: addressOf(box) }, box);
   }
 
+  /** Figures come to life one after the other once the page stands, so that none holds it up. */
+  const waiting = [];
+  window.addEventListener("load", () => waiting.forEach((box, n) => setTimeout(hydrate, 100 * n, box)));
+
   /** A kind of figure: a function that gives, for a figure's data, all that the kit asks for. */
   function define(name, make) {
     kinds[name] = make;
-    // The page is there, since its scripts are deferred. One box at a time, so that none blocks it.
-    for (const box of document.querySelectorAll(`.live[data-figure="${name}"]:not([data-live])`))
-      setTimeout(hydrate, 0, box);
+    waiting.push(...document.querySelectorAll(`.live[data-figure="${name}"]:not([data-live])`));
   }
 
   return { kinds, define, html, allowAll, defaults, render };
