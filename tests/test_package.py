@@ -1,5 +1,6 @@
 """pe_lib as a package: what is in its archives, and that it works alone with NumPy."""
 
+import email
 import re
 import shutil
 import subprocess
@@ -43,6 +44,18 @@ def test_wheel_holds_the_library_and_nothing_else(wheel: Path) -> None:
     assert library <= held
     assert all(".dist-info/" in name for name in held - library), held - library
     assert any(name.endswith("licenses/LICENSE") for name in held)
+
+
+def test_metadata_says_what_an_index_shows(wheel: Path) -> None:
+    with zipfile.ZipFile(wheel) as archive:
+        (info,) = (name for name in archive.namelist() if name.endswith("/METADATA"))
+        metadata = email.message_from_bytes(archive.read(info))
+    assert metadata["Version"] == pe_lib.__version__
+    assert metadata["License-Expression"] == "MIT"
+    required = metadata.get_all("Requires-Dist") or []
+    assert [need for need in required if "extra ==" not in need] == ["numpy>=2.0"]
+    assert any(need.startswith("torch>=") and '"torch"' in need for need in required)
+    assert "The theorem is the interface" in str(metadata.get_payload())
 
 
 def test_the_wheel_needs_numpy_alone_and_imports_nothing_by_itself(

@@ -1,5 +1,6 @@
 """What the mathematics says of the encoding, on every implementation."""
 
+import inspect
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -196,3 +197,15 @@ def test_attention_terms_are_the_products_of_the_parts(backend: Backend, deep: i
         found, expected = getattr(terms, name), (query @ w_q) @ (key @ w_k).swapaxes(-1, -2)
         assert found.shape == (2, 3, 4)
         check_close(found, np.broadcast_to(expected, found.shape), atol=1e-12)
+
+
+def test_both_implementations_have_one_signature() -> None:
+    """But for the device, and the threads, which PyTorch counts for the whole process."""
+    for name in NUMPY.pe.__all__:
+        ours = inspect.signature(getattr(NUMPY.pe, name)).parameters
+        theirs = inspect.signature(getattr(TORCH.pe, name)).parameters
+        shared = [p for p in ours if p != "workers"]
+        assert shared == [p for p in theirs if p != "device"], name
+        for p in shared:
+            assert ours[p].kind == theirs[p].kind, (name, p)
+            assert p == "dtype" or ours[p].default == theirs[p].default, (name, p)

@@ -6,8 +6,10 @@ import shlex
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import cover
+import pytest
 import run_tests
 import yaml
 from vendor import MANIFEST, VENDOR, checksums
@@ -16,6 +18,11 @@ ROOT = Path(__file__).resolve().parent.parent
 MACHINE_PATH = re.compile(r"(?<![\w.])(/(tmp|home|root|Users|work|mnt)/\w|[A-Z]:\\\\\w)")
 WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
 PACKAGES = json.loads(MANIFEST.read_text())
+# The jobs that may write, and what.
+WRITERS = {
+    ("book", "deploy"): {"pages": "write", "id-token": "write"},
+    ("newest", "newest"): {"contents": "read", "issues": "write"},
+}
 
 
 def read(name: str) -> str:
@@ -95,3 +102,35 @@ def test_every_check_runs_in_a_workflow() -> None:
     texts = "\n".join(path.read_text() for path in WORKFLOWS)
     named = " ".join(re.findall(r"tools/run_tests\.py (.+)$", texts, re.M))
     assert set(shlex.split(named)) == set(run_tests.CHECKS)
+
+
+def jobs_of(path: Path) -> dict[str, dict[str, Any]]:
+    jobs: dict[str, dict[str, Any]] = yaml.safe_load(path.read_text())["jobs"]
+    return jobs
+
+
+@pytest.mark.parametrize("path", WORKFLOWS, ids=lambda path: path.stem)
+def test_permissions_are_few(path: Path) -> None:
+    assert yaml.safe_load(path.read_text())["permissions"] == {"contents": "read"}
+    for name, job in jobs_of(path).items():
+        granted = job.get("permissions", {})
+        if "write" in granted.values():
+            assert granted == WRITERS[path.stem, name]
+        assert job["timeout-minutes"] <= 60
+
+
+def test_every_supported_python_is_tested() -> None:
+    matrix = jobs_of(ROOT / ".github" / "workflows" / "book.yml")["test"]["strategy"]["matrix"]
+    oldest = re.findall(r'requires-python = ">=(.+)"', (ROOT / "pyproject.toml").read_text())
+    assert matrix["python"][0] == oldest[0]
+    assert len(matrix["python"]) >= 3
+
+
+def test_only_the_default_branch_is_published() -> None:
+    book = jobs_of(ROOT / ".github" / "workflows" / "book.yml")
+    steps = {step.get("id", step.get("name")): step for step in book["build"]["steps"]}
+    assert "github.event.repository.default_branch" in steps["pages"]["if"]
+    assert "github.event_name != 'pull_request'" in steps["pages"]["if"]
+    assert steps["artifact"]["if"] == "steps.pages.outcome == 'success'"
+    assert book["deploy"]["if"] == "needs.build.outputs.published == 'true'"
+    assert set(book["deploy"]["needs"]) == {"test", "oldest", "build"}

@@ -13,14 +13,15 @@ import numpy as np
 import prose
 import pytest
 import torch
-from torch import Tensor
-from transformers import LlamaConfig
+from safetensors import safe_open
+from torch import Tensor, nn
+from transformers import LlamaConfig, PreTrainedModel
 from transformers.modeling_rope_utils import ROPE_INIT_FUNCTIONS
 from transformers.models.llama import modeling_llama as llama
 
 import pe_lib.numpy as pe
 from pe_lib.book import rope
-from pe_lib.torch import RotaryPositionalEncoding
+from pe_lib.torch import RotaryPositionalEncoding, SinusoidalPositionalEncoding
 
 HEADS, HEAD_DIM, LENGTH = 4, 32, 40
 FLOAT32_ANGLE = 6 * 2 * LENGTH * 2.0**-23  # peers form angles in float32; entries stay below 6
@@ -134,3 +135,31 @@ def test_family_turns_as_the_sheet_says_and_as_our_module(
     assert mine.sum() == theirs.sum() == 2  # DeepSeek moves a pair to other places
     length = turned[0].norm()  # YaRN's factor, in gpt-oss
     torch.testing.assert_close(rows[pair][:, mine], turned[pair][:, theirs] / length)
+
+
+class Reader(PreTrainedModel):  # type: ignore[misc]
+    config_class = LlamaConfig
+
+    def __init__(self, config: LlamaConfig) -> None:
+        super().__init__(config)
+        self.embed = nn.Embedding(16, 8)
+        self.encode = SinusoidalPositionalEncoding(8)
+        self.rotary = RotaryPositionalEncoding(8, frequencies=(1.0, 0.1, 0.01, 0.001))
+        self.post_init()
+
+    def forward(self, ids: Tensor) -> Tensor:
+        return self.rotary(self.encode(self.embed(ids)))
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_a_model_comes_out_of_from_pretrained_right(tmp_path: Path, dtype: torch.dtype) -> None:
+    """transformers makes models on meta and leaves non-persistent buffers uninitialised."""
+    ids = torch.arange(16)[None]
+    model = Reader(config()).to(dtype)
+    expected = model(ids)
+    model.save_pretrained(tmp_path)
+    with safe_open(tmp_path / "model.safetensors", "pt") as saved:
+        assert set(saved.keys()) == {"embed.weight"}
+    loaded = Reader.from_pretrained(tmp_path, dtype=dtype)
+    assert torch.equal(loaded(ids), expected)

@@ -1,7 +1,7 @@
 """`torch.compile` and `torch.export`: whole graphs, symbolic lengths, the same numbers."""
 
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
 
@@ -133,3 +133,17 @@ def test_export_with_a_dynamic_length(strict: bool) -> None:
         for length in (2, 8, 100):
             x = torch.randn(2, length, 16)
             assert torch.allclose(exported.module()(x), layer(x), rtol=0, atol=1e-6)
+
+
+def test_a_graph_refuses_what_eager_mode_refuses() -> None:
+    rotary = RotaryPositionalEncoding(4)
+    calls: dict[str, Callable[[Tensor], Tensor]] = {
+        "start": lambda x: x + sinusoidal_table(3, 4, start=0.5),  # type: ignore[arg-type]
+        "seq_len": lambda x: x.sum() + sinusoidal_table(2.5, 4),  # type: ignore[arg-type]
+        "offset": lambda x: rotary(x, offset=0.5),
+        "base": lambda x: x + sinusoidal_table(3, 4, base="10"),  # type: ignore[arg-type]
+        "d_model": lambda x: x + sinusoidal_table(3, 4.0),  # type: ignore[arg-type]
+    }
+    for name, call in calls.items():
+        with pytest.raises(TypeError, match=f"{name} must be"):
+            torch.compile(call, backend="eager")(torch.ones(1, 3, 4))

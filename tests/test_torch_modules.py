@@ -207,3 +207,28 @@ def test_threads_share_a_table_without_changing_a_bit(seq_len: int) -> None:
             assert torch.equal(sinusoidal_table(seq_len, 512, start=123_456), expected)
     finally:
         torch.set_num_threads(before)
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32])
+def test_scaling_is_the_papers(dtype: torch.dtype) -> None:
+    x = torch.randn(64, 50, 6).to(dtype)
+    module = SinusoidalPositionalEncoding(6, 64, scale_input=True)
+    exact = x.double() * 6**0.5 + sinusoidal_table(50, 6, dtype=dtype).double()
+    assert (module(x).double() - exact).abs().max() <= torch.finfo(dtype).eps * exact.abs().max()
+
+
+@both_layouts
+def test_rotary_takes_views_and_half_types(layout: Any) -> None:
+    flat = torch.randn(1 + 2 * 3 * 8)
+    x = flat[1:].view(2, 3, 8)  # starts between two complex numbers
+    rotary = RotaryPositionalEncoding(8, layout=layout)
+    assert torch.equal(rotary(x), rotary(x.clone()))
+    expanded = x[:1].expand(4, 3, 8)
+    assert torch.equal(rotary(expanded)[3], rotary(x)[0])
+    assert torch.equal(rotary(x.mT.contiguous().mT), rotary(x))
+    for dtype in (torch.float16, torch.bfloat16):
+        half = rotary(x.to(dtype), offset=100_000)
+        assert torch.equal(half, rotary(x.to(dtype).float(), offset=100_000).to(dtype))
+    for shape in ((0, 3, 8), (2, 0, 8)):
+        assert rotary(torch.zeros(shape)).shape == shape
+        assert SinusoidalPositionalEncoding(8)(torch.zeros(shape)).shape == shape

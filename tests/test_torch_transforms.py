@@ -1,11 +1,14 @@
 """Derivatives, maps and traces: PyTorch sees all that it must, and nothing outlives it."""
 
+import warnings
 from collections.abc import Callable
 from functools import partial
+from typing import Any
 
 import numpy as np
 import pytest
 import torch
+from backends import both_layouts
 from torch import Tensor
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.func import functionalize, grad, jacfwd, jacrev, vmap
@@ -14,6 +17,8 @@ from torch.fx.experimental.proxy_tensor import make_fx
 from pe_lib.torch import (
     RotaryPositionalEncoding,
     SinusoidalPositionalEncoding,
+    rotate,
+    rotation_matrix,
     sinusoidal_encoding,
     sinusoidal_table,
 )
@@ -70,3 +75,26 @@ def test_what_transforms_wrap_does_not_stay_in_a_module() -> None:
         assert RotaryPositionalEncoding(8)(torch.zeros(1, 9, 8)).shape == (1, 9, 8)
     assert type(module(x)) is Tensor
     assert torch.isfinite(sinusoidal_encoding(torch.arange(3), 38)).all()
+
+
+@both_layouts
+def test_rotate_is_mapped_over_both_arguments_at_once(layout: Any) -> None:
+    x, offset = torch.randn(4, 8), torch.arange(3.0)
+    turn = partial(rotate, layout=layout)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # also of a slow way
+        mapped = vmap(vmap(turn, (None, 0)), (0, None))(x, offset)
+    expected = turn(x.unsqueeze(1).expand(4, 3, 8), offset)
+    assert torch.allclose(mapped, expected, rtol=0, atol=1e-6)
+
+
+@both_layouts
+def test_rotation_matrix_has_a_device_and_a_derivative(layout: Any) -> None:
+    matrix: Callable[[Any], Tensor] = partial(rotation_matrix, d_model=6, layout=layout)
+    with torch.device("meta"):
+        assert matrix(1).device.type == "meta"
+    assert not torch.signbit(matrix(0.7)[matrix(0.7) == 0]).any()  # or they print as -0
+    slope = jacrev(matrix)(torch.tensor(0.7, dtype=torch.float64))
+    step = 1e-6
+    expected = (matrix(0.7 + step) - matrix(0.7 - step)) / (2 * step)
+    assert torch.allclose(slope, expected, rtol=0, atol=1e-8)
