@@ -228,6 +228,7 @@ def test_the_address_tells_the_state_and_is_held_to_what_is_allowed(clock: Locat
         ("x=hello&{0}.step=&{0}.nothing=1&{0}.block=<b>", ["3", "2", "T"]),
     ):
         page.goto(f"{address}?{name}.{asked.format(name)}")
+        expect(clock).to_be_visible()  # once it lives
         values = clock.locator(set_to).evaluate_all(
             "all => all.map((e) => e.value || e.dataset.value)"
         )
