@@ -1,103 +1,144 @@
-"""Checks of arguments, shared by both implementations. Each returns the value in its plain form, or
-raises an error that names the argument, the value it got and what is allowed."""
+"""Checks of arguments, shared by both implementations.
+
+Each function returns the value in its plain form, or raises an error that names the argument, the
+value it got and what is allowed.
+"""
 
 import math
 import operator
 import reprlib
-from collections.abc import Callable
-from itertools import zip_longest
-from typing import Any, Literal, NamedTuple, SupportsFloat, SupportsIndex, get_args
+from collections.abc import Sequence
+from typing import Any, Literal, NamedTuple, SupportsFloat, SupportsIndex, cast, get_args
+
+import numpy as np
 
 Layout = Literal["interleaved", "split"]
 Spacing = Literal["paper", "tensor2tensor"]
 LAYOUTS, SPACINGS = get_args(Layout), get_args(Spacing)
 Shape = tuple[int, ...]
+DEFAULT_BASE = 10_000.0
+LARGEST_FREQUENCY = 2**20
 
 
-class Spec(NamedTuple):
-    """What fixes the frequencies, checked: a key of caches."""
+class FrequencyConfig(NamedTuple):
+    """The checked arguments that determine the frequencies. It serves as a key of caches."""
 
     d_model: int
     base: float
     spacing: Spacing
-    given: tuple[float, ...] | None
+    frequencies: tuple[float, ...] | None  # those that the caller gave, in place of a base
 
 
-def spec(
-    d_model: SupportsIndex, base: SupportsFloat, spacing: Spacing, frequencies: Any = None,
-    name: str = "d_model",
-) -> Spec:  # fmt: skip
-    """The arguments that every function takes; ``name`` is what the caller calls the width."""
+def frequency_config(
+    d_model: SupportsIndex,
+    base: SupportsFloat,
+    spacing: Spacing,
+    frequencies: Any = None,
+    width_name: str = "d_model",
+) -> FrequencyConfig:
+    """The arguments that every function takes; ``width_name`` is the caller's name for d_model."""
     choice("spacing", spacing, SPACINGS)
-    width, number = even(name, d_model), real("base", base)
+    width = even(width_name, d_model)
+    number = real("base", base)
     if number < 1:
         raise ValueError(f"base must be a finite number of at least 1, got {number!r}")
     if frequencies is None:
-        return Spec(width, number, spacing, None)
-    if number != 10_000 or spacing != "paper":
+        return FrequencyConfig(width, number, spacing, None)
+    if number != DEFAULT_BASE or spacing != "paper":
         raise ValueError(f"base and spacing must be left out beside frequencies, got base {base!r}")
+    return FrequencyConfig(width, number, spacing, _given_frequencies(frequencies, width // 2))
+
+
+def _given_frequencies(frequencies: Any, pairs: int) -> tuple[float, ...]:
+    """One finite number a pair, as a tuple."""
     if getattr(frequencies, "requires_grad", False):
         raise ValueError("frequencies must be numbers that are not learned, got requires_grad=True")
-    allowed = f"frequencies must be {width // 2} finite numbers of magnitude up to 2**20"
+    if is_half_type(frequencies):
+        raise TypeError(
+            "frequencies must be float32 or float64: in a half type their rounding errors, times a "
+            f"position of some thousands, are whole radians; got {frequencies.dtype}"
+        )
+    allowed = f"frequencies must be {pairs} finite numbers of magnitude up to 2**20"
     try:
         listed = frequencies.tolist() if hasattr(frequencies, "tolist") else list(frequencies)
         given = tuple([real("frequencies", value) for value in listed])
     except (TypeError, ValueError, RuntimeError):  # RuntimeError: a tensor without values
         raise TypeError(f"{allowed}, got {reprlib.repr(frequencies)}") from None
-    if len(given) != width // 2 or any(abs(value) > 2**20 for value in given):
+    if len(given) != pairs or any(abs(value) > LARGEST_FREQUENCY for value in given):
         raise ValueError(f"{allowed}, got {len(given)}: {reprlib.repr(given)}")
-    return Spec(width, number, spacing, given)
+    return given
+
+
+def is_half_type(values: Any) -> bool:
+    """Whether these are float16 or bfloat16 numbers of NumPy or PyTorch."""
+    return str(getattr(values, "dtype", "")).endswith("float16")
+
+
+def half_positions(name: str, dtype: Any) -> str:
+    """What to say of positions in a half type."""
+    largest = 256 if "bfloat16" in str(dtype) else 2048
+    return (
+        f"{name} must be integers, float32 or float64 numbers, got {dtype}, "
+        f"which does not hold every whole number above {largest}"
+    )
 
 
 def integer(name: str, value: SupportsIndex, *, at_least: int | None = None) -> int:
-    """An integer (Python's or NumPy's, no bool), not below ``at_least``."""
+    """One integer (of Python, NumPy or a tensor without axes; no bool), not below ``at_least``."""
     allowed = "an integer" if at_least is None else f"an integer of at least {at_least}"
-    number = _one_number(value, int, operator.index)
-    if number is None:
+    if type(value) is int or type(value).__name__ == "SymInt":  # a symbol must stay a symbol
+        number = cast(int, value)
+    elif _is_scalar(value, ("int",), "__index__"):
+        number = operator.index(value)
+    else:
         raise TypeError(f"{name} must be {allowed}, got {value!r}")
     if at_least is not None and number < at_least:
         raise ValueError(f"{name} must be {allowed}, got {number}")
-    return number  # type: ignore[no-any-return]
+    return number
 
 
-def start(value: SupportsIndex, seq_len: int) -> int:
-    first, end = integer("start", value), max(seq_len, 1)
-    if not -(2**63) <= first <= 2**63 - end:
-        raise ValueError(f"start must be an integer from -2**63 to 2**63 - {end}, got {first}")
-    return first
+def real(name: str, value: SupportsFloat) -> float:
+    """One finite real number (of Python, NumPy or a tensor without axes; no bool)."""
+    allowed = "a finite real number"
+    if type(value) is float or type(value).__name__ == "SymFloat":  # a symbol must stay a symbol
+        number = cast(float, value)
+    elif _is_scalar(value, ("int", "float"), "__float__"):
+        try:
+            number = float(value)
+        except OverflowError:  # a Python integer beyond the range of a float64
+            raise TypeError(f"{name} must be {allowed}, got {value!r}") from None
+    else:
+        raise TypeError(f"{name} must be {allowed}, got {value!r}")
+    if not -math.inf < number < math.inf:
+        raise ValueError(f"{name} must be {allowed}, got {value!r}")
+    return number
+
+
+def _is_scalar(value: Any, dtypes: tuple[str, ...], method: str) -> bool:
+    """Whether ``value`` has no axes, and a dtype of these names; a Python number has ``method``."""
+    if isinstance(value, bool) or getattr(value, "ndim", 0) != 0:
+        return False
+    if hasattr(value, "dtype"):
+        return any(dtype in str(value.dtype) for dtype in dtypes)
+    return hasattr(value, method)
 
 
 def even(name: str, value: SupportsIndex) -> int:
+    """A width: pairs of entries, at least one."""
     width = integer(name, value)
     if width <= 0 or width % 2:
         raise ValueError(f"{name} must be a positive even integer, got {width}")
     return width
 
 
-def real(name: str, value: SupportsFloat) -> float:
-    """One finite real number, of Python or a zero-dimensional array."""
-    number = _one_number(value, float, float)
-    if number is None:
-        raise TypeError(f"{name} must be a finite real number, got {value!r}")
-    if not -math.inf < number < math.inf:
-        raise ValueError(f"{name} must be a finite real number, got {value!r}")
-    return number  # type: ignore[no-any-return]
-
-
-def _one_number(value: Any, python: type, convert: Callable[[Any], Any]) -> Any:
-    """Python's number, or PyTorch's symbol of one in a graph, whose value is not to be fixed, as it
-    is; another real number, or an array of no axes that holds one, converted; else None."""
-    symbol, method = {int: ("SymInt", "__index__"), float: ("SymFloat", "__float__")}[python]
-    if type(value) is python or type(value).__name__ == symbol:
-        return value
-    kind = str(getattr(value, "dtype", "float" if hasattr(value, method) else ""))
-    refused = isinstance(value, bool) or getattr(value, "ndim", 0) != 0
-    if refused or not ("int" in kind or "float" in kind):
-        return None
-    try:
-        return convert(value)
-    except (TypeError, ValueError, OverflowError):
-        return None
+def start(value: SupportsIndex, seq_len: int) -> int:
+    """The first of ``seq_len`` positions that must all fit 64 bits."""
+    first = integer("start", value)
+    largest = 2**63 - max(seq_len, 1)
+    if not -(2**63) <= first <= largest:
+        end = max(seq_len, 1)
+        raise ValueError(f"start must be an integer from -2**63 to 2**63 - {end}, got {first}")
+    return first
 
 
 def choice(name: str, value: str, allowed: tuple[str, ...]) -> None:
@@ -115,24 +156,46 @@ def row_width(name: str, width: int, d_model: int, called: str = "d_model") -> N
         raise ValueError(f"the last axis of {name} must be {called} = {d_model}, got {width}")
 
 
-def terms(x: Shape, y: Shape, e: Shape, f: Shape, w_q: Shape, w_k: Shape) -> None:
-    """The shapes of `attention_terms`: one row of position for each row of content, since a single
-    row is never repeated silently; what stands before the rows must broadcast."""
+def broadcast(name: str, shape: Shape, target: Shape, target_name: str) -> None:
+    """``shape`` must broadcast to ``target`` without enlarging it."""
+    padded = (1,) * (len(target) - len(shape)) + shape
+    fits = len(padded) == len(target) and all(
+        size in (1, wanted) for size, wanted in zip(padded, target, strict=True)
+    )
+    if not fits:
+        raise ValueError(f"{name} must broadcast to {target_name} = {target}, got shape {shape}")
+
+
+def attention_shapes(x: Shape, y: Shape, e: Shape, f: Shape, w_q: Shape, w_k: Shape) -> None:
+    """The shapes of `attention_terms`. Each row of content has a row of position of its own, since
+    a single row is never repeated silently. The axes before the rows must broadcast."""
     if len(w_q) != 2 or w_q != w_k:
         raise ValueError(f"w_q and w_k must have one shape (d_model, d_k), got {w_q} and {w_k}")
     for name, shape in (("x", x), ("y", y), ("e", e), ("f", f)):
         row_width(name, shape[-1], w_q[0])
-    for name, shape, other, rows in (("e", e, "x", x), ("f", f, "y", y)):
-        if shape[-2] != rows[-2]:
-            raise ValueError(f"{name} must have {other}'s {rows[-2]} rows, got {shape[-2]}")
-    leading = [shape[-3::-1] for shape in (x, e, y, f)]  # from the last of them to the first
-    if any(len(set(sizes) - {1}) > 1 for sizes in zip_longest(*leading, fillvalue=1)):
+    if e[-2] != x[-2]:
+        raise ValueError(f"e must have x's {x[-2]} rows, got {e[-2]}")
+    if f[-2] != y[-2]:
+        raise ValueError(f"f must have y's {y[-2]} rows, got {f[-2]}")
+    try:
+        np.broadcast_shapes(x[:-2], e[:-2], y[:-2], f[:-2])
+    except ValueError:
         found = ", ".join(map(str, (x, e, y, f)))
-        raise ValueError(f"the leading axes of x, e, y, f must broadcast, got shapes {found}")
+        raise ValueError(
+            f"the leading axes of x, e, y, f must broadcast, got shapes {found}"
+        ) from None
 
 
-def broadcast(name: str, shape: Shape, target: Shape, target_name: str) -> None:
-    """``shape`` must broadcast to ``target`` without enlarging it."""
-    last = target[len(target) - len(shape) :] if len(shape) <= len(target) else shape[:0]
-    if len(last) < len(shape) or any(a != 1 and a != b for a, b in zip(shape, last, strict=True)):
-        raise ValueError(f"{name} must broadcast to {target_name} = {target}, got shape {shape}")
+def pair_axes(values: Sequence[SupportsIndex], pairs: int) -> tuple[int, ...]:
+    """For each pair, which axis of the positions turns it: from 0 on, and none left out."""
+    allowed = f"pair_axes must be {pairs} integers, one for each pair"
+    try:
+        axes_of_pairs = tuple(integer("pair_axes", value, at_least=0) for value in values)
+    except TypeError:
+        raise TypeError(f"{allowed}, got {reprlib.repr(values)}") from None
+    if len(axes_of_pairs) != pairs:
+        raise ValueError(f"{allowed}, got {len(axes_of_pairs)}")
+    if set(axes_of_pairs) != set(range(max(axes_of_pairs) + 1)):
+        used = sorted(set(axes_of_pairs))
+        raise ValueError(f"pair_axes must use every axis from 0 to the largest, got {used}")
+    return axes_of_pairs

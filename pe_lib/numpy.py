@@ -4,54 +4,72 @@ Conventions, the same throughout the book: positions count from 0; pair i = 0 �
 at the angular frequency ω_i, in radians per position; the encoding of a position is a **row**, so a
 shift multiplies from the right: PE(x + Δx) = PE(x) · T(Δx). Source: Vaswani et al. (2017), § 3.5.
 
-The angle is an integer
------------------------
-An angle ω·x of a far position, rounded to float64, is wrong by half an ulp of a large number. But
-whole turns do not matter. So f = ω/2π, in turns per position, is stored as a fraction of 128 bits,
-and x·f is formed in integers that wrap: at 2⁶⁴, one turn, a 64-bit integer starts again at 0, and
-whole turns are gone without a rounding error. What is left is the nearest of 1024 marks, stored to
-more digits than a float64 has, and a small rest, which needs three terms of a series.
+Which function to call
+----------------------
+- A table for the positions 0, 1, 2, …: `sinusoidal_table`.
+- Rows for other positions, such as 7, −3 or 0.5: `sinusoidal_encoding`.
+- RoPE: ``rotate(q, -positions)``, with the frequencies of a model from `rotary_frequencies`. If the
+  pairs of a checkpoint lie in the other layout: `convert_layout`.
+- To study the encoding: `frequencies`, `rotation_matrix`, `similarity` and `attention_terms`.
 
-The theorem is the algorithm
+A wrong argument gives a ``TypeError`` or a ``ValueError`` that names the argument, the value it got
+and what is allowed. No function writes into what you pass, and no result is a view of a cache.
+
+Angles are computed in integers
+-------------------------------
+The angle ω·x of a far position is a large number, and rounding it to float64 makes an error that
+grows with x. But whole turns do not matter. So the frequency is stored as f = ω/2π, in turns per
+position, with 128 binary digits in two words of 64, ``high`` and ``low``. The product x·f is formed
+in 64-bit integers, in units of 2⁻⁶⁴ of a turn. Such an integer starts again at 0 after 2⁶⁴ units,
+which is one turn, so whole turns drop out without a rounding error. The angle that is left is split
+in two: the nearest of 1024 grid angles, whose cosine and sine are stored to more digits than a
+float64 has, and a small rest, for which three terms of a series are enough.
+
+T is used to build the table
 ----------------------------
-A pair [s, c] is kept as the complex number s + ic. The 2×2 block of T(x) is then the number
-cos ω_ix − i sin ω_ix, and PE(x) is PE(0) = i turned by it. A table is never computed sine by sine:
+A pair [s, c] is kept as the complex number s + ic. (Because i is the imaginary unit here, pairs are
+numbered by j.) The 2×2 block of T(x) is then the number cos ω_jx − i sin ω_jx, and the pair of
+PE(x) is that of PE(0), the number i, multiplied by it. No sine is computed for each entry. Instead,
 
     PE(start + 64a + b) = PE(start) · T(64a) · T(b),    0 ≤ a, b < 64,
 
-one complex product an entry, with T(b) and T(64a) computed once for each set of frequencies. T(1)
-is never chained: that drifts.
+which is one complex product for each pair. T(b) and T(64a) are computed once for each set of
+frequencies. T(1) is never multiplied by itself again and again, because its errors would add up.
 
 Accuracy
 --------
-Let u = 2⁻⁵³. For d_model up to 16384 and **every integer position of magnitude up to 2⁵³**, every
-entry is within 2⁻⁵⁰ = 8u of the exact real number before the one rounding to the dtype you ask for.
-So a float64 entry is within 2⁻⁵⁰, a float32 entry within ½ ulp + 2⁻⁵⁰: half an ulp to seven digits
-for entries above ½, and an absolute promise near the zeros of sine and cosine.
+Let u = 2⁻⁵³. An *ulp* is the distance between neighbouring floating-point numbers. For d_model up
+to 16384 and **every integer position of magnitude up to 2⁵³**, every entry is within 2⁻⁵⁰ = 8u of
+the exact real number, before it is rounded once to the dtype you ask for. So a float64 entry is
+within 2⁻⁵⁰, and a float32 entry within ½ ulp + 2⁻⁵⁰. For entries above ½ this is practically half
+an ulp of float32. For entries near 0 the absolute error is bounded, and the relative error is not.
+An entry of a half type (16 bits) is the float32 entry, rounded.
 
-*Proof.*
+**Fractions.** The bound holds for float positions up to 2⁵³ as well, as long as no frequency
+exceeds π in magnitude. The fraction of a position, at most ½, turns by the platform's sine and
+cosine, which are trusted to an ulp. Its angle adds an error of abs(ω)·u, both functions √2·u and
+the product √5·u to the 0.78u of the whole part (step 1 of the proof). With a frequency above π the
+bound is 2⁻⁵⁰ + abs(ω)·u.
 
-(1) ``_turn`` forms x·f in units of 2⁻⁶⁴ of a turn: x·high exactly, by wrap-around, and x·low, at
-    most 2⁵² units, rounded to an integer. That rounding, of ½ unit, is less than 0.002u in radians.
-    The rest beside the nearest mark is an integer of at most 2⁵³, so exact as a float64, and below
-    0.0031 radians; its conversion, the series (whose first missing term is 0.0031⁶/720 = 0.01u) and
-    the product with the mark err by less than 0.05u. Mark and rest are summed, with a rounding of
-    at most ½u. So each part of T(x) is within 0.55u, and T(x) within √2·0.55u < 0.78u.
+**Far positions.** From 2⁵³ to 2⁶³, where positions end, x·low has more digits than a float64, and
+the error may grow by abs(x)·2⁻¹¹³.
+
+*Proof* of the first bound.
+
+(1) ``_rotations`` forms x·f in units of 2⁻⁶⁴ of a turn. It takes x·high exactly, because whole
+    turns drop out, and x·low, at most 2⁵² units, rounded to an integer. That rounding, of ½ unit,
+    is less than 0.002u in radians. The rest beside the nearest grid angle is an integer of at most
+    2⁵³, so exact as a float64, and below 0.0031 radians. Its conversion, the series (whose first
+    missing term is 0.0031⁶/720 = 0.01u) and the product with the value on the grid err by less than
+    0.05u. The value on the grid and this product are summed, with a rounding of at most ½u. So each
+    part of T(x) is within 0.55u, and T(x) within √2·0.55u < 0.78u.
 (2) Turning does not stretch errors: the product of numbers within δ and ε of two points of the
     circle is, before its rounding, within δ + ε + δε of the product of the points.
 (3) The rounding moves a product z by at most √5·u·abs(z) (Brent, Percival and Zimmermann, 2007,
     "Error bounds on complex floating-point multiplication"), and by at most 2u·abs(z) where the
     processor fuses products and sums (Jeannerod, Kornerup, Louvet and Muller, 2017).
 (4) So PE(start)·T(64a) is within 2·0.78u + √5·u < 3.80u, and its product with T(b) within
-    3.80u + 0.78u + √5·u < 6.82u. The terms in u² do not fill the gap to 8u. ∎
-
-It holds for float positions up to 2⁵³ and frequencies up to π as well: the part after the point, at
-most ½, turns by the platform's sine and cosine, which are trusted to an ulp, and its angle, both
-functions and the product add at most πu + √2·u + √5·u to 0.78u. From 2⁵³ to 2⁶³, where positions
-end, x·low has more digits than a float64, and the error may grow by abs(x)·2⁻¹¹³.
-
-A ``TypeError`` or ``ValueError`` names the argument, the value it got and what is allowed. Nothing
-is written into what you pass, and nothing returned is a view of a cache.
+    3.80u + 0.78u + √5·u < 6.82u. The terms in u² are far smaller than the 1.18u that remain. ∎
 """
 
 import reprlib
@@ -65,12 +83,22 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from pe_lib import _checks as check
 from pe_lib import _exact
-from pe_lib._checks import Layout, Spacing, Spec
+from pe_lib._checks import FrequencyConfig, Layout, Spacing
+from pe_lib._rope import RotaryFrequencies, convert_layout, rotary_frequencies
 
 __all__ = [
-    "AttentionTerms", "attention_terms", "frequencies", "rotate", "rotation_matrix", "similarity",
-    "sinusoidal_encoding", "sinusoidal_table",
-]  # fmt: skip
+    "AttentionTerms",
+    "RotaryFrequencies",
+    "attention_terms",
+    "convert_layout",
+    "frequencies",
+    "rotary_frequencies",
+    "rotate",
+    "rotation_matrix",
+    "similarity",
+    "sinusoidal_encoding",
+    "sinusoidal_table",
+]
 
 if TYPE_CHECKING:  # the default of a type variable came with Python 3.13
     from typing_extensions import TypeVar
@@ -80,12 +108,12 @@ else:
     F = np.floating
 FloatArray = NDArray[np.floating]
 ComplexArray = NDArray[np.complex128]
-Part = tuple[FloatArray, ComplexArray, ComplexArray]
 
 ENCODING_OF_0 = 1j  # the pair [sin 0, cos 0]
-BLOCK = 64  # rows that share one product with PE(start)·T(64a)
-WORTH_A_THREAD = 2**19  # entries; to start a thread takes about as long as a fifth of them
-CHUNK = 2**12  # pairs computed at a time, so that what is temporary stays in the cache
+BLOCK = 64  # rows of a table that share the rotation of their first row
+ROWS_PER_TASK = BLOCK * BLOCK  # rows of a table that one thread computes at a time
+BUFFER = 640  # products that NumPy rounds to float32 at a time; its default overflows the L1 cache
+CHUNK = 2**12  # pairs computed at a time, so that temporary arrays stay in the processor's cache
 
 
 class AttentionTerms(NamedTuple):
@@ -109,81 +137,107 @@ def frequencies(
     ``spacing="paper"`` gives ω_i = base^(−2i/d_model), whose last value stays short of 1/base.
     ``spacing="tensor2tensor"`` gives ω_i = base^(−i/(d_model/2 − 1)), whose last value is 1/base;
     so do the authors' own code and the libraries that descend from it. At d_model = 2 both are [1].
-    ``d_model`` is positive and even, ``base``, the 10000 of the paper, at least 1. Each is the
-    float64 nearest to the exact value.
+    ``d_model`` is positive and even, ``base``, the 10000 of the paper, at least 1. Each frequency
+    is the float64 nearest to the exact value.
 
     >>> frequencies(4, base=100)
     array([1. , 0.1])
     """
-    return _exact.phase(check.spec(d_model, base, spacing))[0].copy()
+    config = check.frequency_config(d_model, base, spacing)
+    return _exact.frequencies(config).omega.copy()
 
 
 def sinusoidal_table(
-    seq_len: SupportsIndex, d_model: SupportsIndex, *, start: SupportsIndex = 0,
-    base: SupportsFloat = 10_000.0, spacing: Spacing = "paper",
-    frequencies: ArrayLike | None = None, layout: Layout = "interleaved",
-    dtype: type[F] | np.dtype[F] | str = "float32", workers: SupportsIndex = 1,
-) -> NDArray[F]:  # fmt: skip
+    seq_len: SupportsIndex,
+    d_model: SupportsIndex,
+    *,
+    start: SupportsIndex = 0,
+    base: SupportsFloat = 10_000.0,
+    spacing: Spacing = "paper",
+    frequencies: ArrayLike | None = None,
+    layout: Layout = "interleaved",
+    dtype: type[F] | np.dtype[F] | str = "float32",
+    workers: SupportsIndex = 1,
+) -> NDArray[F]:
     """Encodings of the contiguous positions start … start + seq_len − 1, one a row.
 
-    ``d_model``, ``base`` and ``spacing`` are as for `frequencies`; ``frequencies=`` takes d_model/2
-    numbers of magnitude up to 2²⁰ in their place. ``layout`` is ``"interleaved"`` for [sin ω_0x,
-    cos ω_0x, sin ω_1x, …], or ``"split"`` for all the sines followed by all the cosines. ``dtype``
-    is float16, float32 or float64. ``start`` and the last position must fit 64 bits. ``workers``
-    are threads that share a long table; they change no bit of it.
+    ``d_model``, ``base`` and ``spacing`` are as for `frequencies`. Instead of base and spacing you
+    may pass ``frequencies=``, d_model/2 numbers of magnitude up to 2²⁰. ``layout`` is
+    ``"interleaved"`` for [sin ω_0x, cos ω_0x, sin ω_1x, …], or ``"split"`` for all the sines
+    followed by all the cosines. ``dtype`` is float16, float32 or float64. ``start`` and the last
+    position must fit 64 bits. ``workers`` is the number of threads that share a table of more than
+    4096 rows; it changes no bit of the table.
 
-    The result is new, of shape (seq_len, d_model). For positions of magnitude up to 2⁵³ each entry
-    is within 2⁻⁵⁰ of the exact value before its one rounding to ``dtype``: see "Accuracy" in this
-    module. A longer table starts with the shorter one, bit for bit.
+    The result is a new array of shape (seq_len, d_model). For positions of magnitude up to 2⁵³ each
+    float64 or float32 entry is within 2⁻⁵⁰ of the exact value before its one rounding to ``dtype``;
+    a float16 entry is the float32 entry, rounded. See "Accuracy" in this module. A longer table
+    starts with the shorter one, bit for bit.
 
     >>> sinusoidal_table(1, 4, start=1, base=100, dtype=np.float64).round(3)
     array([[0.841, 0.54 , 0.1  , 0.995]])
     """
     seq_len = check.integer("seq_len", seq_len, at_least=0)
-    start, spec = check.start(start, seq_len), check.spec(d_model, base, spacing, frequencies)
+    start = check.start(start, seq_len)
+    config = check.frequency_config(d_model, base, spacing, frequencies)
     check.choice("layout", layout, check.LAYOUTS)
     workers = check.integer("workers", workers, at_least=1)
-    return _table(seq_len, start, spec, layout, _as_float_dtype(dtype), workers)
+    return _table(seq_len, start, config, layout, _as_float_dtype(dtype), workers)
 
 
 def sinusoidal_encoding(
-    positions: ArrayLike, d_model: SupportsIndex, *, base: SupportsFloat = 10_000.0,
-    spacing: Spacing = "paper", frequencies: ArrayLike | None = None,
-    layout: Layout = "interleaved", dtype: type[F] | np.dtype[F] | str = "float32",
-) -> NDArray[F]:  # fmt: skip
+    positions: ArrayLike,
+    d_model: SupportsIndex,
+    *,
+    base: SupportsFloat = 10_000.0,
+    spacing: Spacing = "paper",
+    frequencies: ArrayLike | None = None,
+    layout: Layout = "interleaved",
+    dtype: type[F] | np.dtype[F] | str = "float32",
+) -> NDArray[F]:
     """Encodings of any positions: integers or floats, negative too, in any order and shape.
 
-    The result, a new array of shape (…, d_model), has the axes of ``positions`` first. For integers
-    and floats of magnitude up to 2⁵³ it is as accurate as a `sinusoidal_table`, whose other
-    arguments it takes; beyond that, up to 2⁶³, within 2⁻⁵⁰ + abs(x)·2⁻¹¹³.
+    The result, a new array of shape (…, d_model), has the axes of ``positions`` first. The other
+    arguments are those of `sinusoidal_table`. Positions in float16 are refused, because that type
+    holds whole numbers up to 2048 only.
+
+    For integers of magnitude up to 2⁵³ the result is as accurate as a `sinusoidal_table`, and for
+    other numbers too unless a frequency exceeds π: then the angle of the fraction is rounded, and
+    an entry is within 2⁻⁵⁰ + abs(ω)·2⁻⁵³. Between 2⁵³ and 2⁶³ an entry is within
+    2⁻⁵⁰ + abs(x)·2⁻¹¹³.
 
     >>> sinusoidal_encoding([0, 0.5, -3], 512).shape
     (3, 512)
     """
-    spec = check.spec(d_model, base, spacing, frequencies)
-    positions, dtype = _as_positions("positions", positions), _as_float_dtype(dtype)
+    config = check.frequency_config(d_model, base, spacing, frequencies)
+    positions = _as_positions("positions", positions)
+    dtype = _as_float_dtype(dtype)
     check.choice("layout", layout, check.LAYOUTS)
-    if (dense := _dense_range(positions)) is not None:
-        first, seq_len = dense
-        return _table(seq_len, first, spec, layout, dtype).take(positions - first, axis=0)
-    encoding: NDArray = np.empty((*positions.shape, spec.d_model), dtype)
-    rows = encoding.reshape(positions.size, spec.d_model)
-    for chunk, turned in _turns(positions, spec):
-        _store(rows[chunk], ENCODING_OF_0 * turned, layout)
+    if (covered := _covered_range(positions)) is not None:
+        table = _table(len(covered), covered.start, config, layout, dtype)
+        return table.take(positions - covered.start, axis=0)
+    encoding: NDArray = np.empty((*positions.shape, config.d_model), dtype)
+    rows = encoding.reshape(positions.size, config.d_model)
+    for chunk, rotations in _rotations_in_chunks(positions, config):
+        _store(ENCODING_OF_0 * rotations, rows[chunk], layout)
     return encoding
 
 
 @np.errstate(under="ignore")
 def rotation_matrix(
-    offset: ArrayLike, d_model: SupportsIndex, *, base: SupportsFloat = 10_000.0,
-    spacing: Spacing = "paper", frequencies: ArrayLike | None = None,
-    layout: Layout = "interleaved", dtype: type[F] | np.dtype[F] | str = "float64",
-) -> NDArray[F]:  # fmt: skip
+    offset: ArrayLike,
+    d_model: SupportsIndex,
+    *,
+    base: SupportsFloat = 10_000.0,
+    spacing: Spacing = "paper",
+    frequencies: ArrayLike | None = None,
+    layout: Layout = "interleaved",
+    dtype: type[F] | np.dtype[F] | str = "float64",
+) -> NDArray[F]:
     """The matrix T(Δx) with PE(x + Δx) = PE(x) · T(Δx) for every x, of shape (d_model, d_model).
 
     In the interleaved layout T is block-diagonal with the 2×2 blocks
     [[cos ω_iΔx, −sin ω_iΔx], [sin ω_iΔx, cos ω_iΔx]]. It is meant for teaching and for tests:
-    `rotate` applies it without forming it. The accuracy is that of `sinusoidal_table`.
+    `rotate` applies it without forming it. The accuracy is that of `sinusoidal_encoding`.
 
     >>> rotation_matrix(1, 2).round(3)
     array([[ 0.54 , -0.841],
@@ -191,71 +245,85 @@ def rotation_matrix(
     """
     position = _as_positions("offset", offset)
     check.broadcast("offset", position.shape, (), "one number")
-    spec = check.spec(d_model, base, spacing, frequencies)
+    config = check.frequency_config(d_model, base, spacing, frequencies)
     check.choice("layout", layout, check.LAYOUTS)
-    turned = _turn(position, spec)
-    matrix = np.zeros((spec.d_model, spec.d_model), _as_float_dtype(dtype))
-    s, c = _halves(np.arange(spec.d_model), layout)  # the columns in which each pair stands
-    matrix[s, s] = matrix[c, c] = turned.real
-    matrix[s, c], matrix[c, s] = turned.imag, -turned.imag
+    dtype = _as_float_dtype(dtype)
+    rotations = _through_float32(_rotations(position, config), dtype)
+    matrix = np.zeros((config.d_model, config.d_model), dtype)
+    sin_columns, cos_columns = _halves(np.arange(config.d_model), layout)
+    matrix[sin_columns, sin_columns] = matrix[cos_columns, cos_columns] = rotations.real
+    matrix[sin_columns, cos_columns] = rotations.imag
+    matrix[cos_columns, sin_columns] = -rotations.imag
     return matrix
 
 
 @np.errstate(under="ignore")
 def rotate(
-    x: ArrayLike, offset: ArrayLike, *, base: SupportsFloat = 10_000.0, spacing: Spacing = "paper",
-    frequencies: ArrayLike | None = None, layout: Layout = "interleaved",
-) -> FloatArray:  # fmt: skip
+    x: ArrayLike,
+    offset: ArrayLike,
+    *,
+    base: SupportsFloat = 10_000.0,
+    spacing: Spacing = "paper",
+    frequencies: ArrayLike | None = None,
+    layout: Layout = "interleaved",
+) -> FloatArray:
     """x · T(Δx), row by row, without forming T: O(d_model) operations a row.
 
-    T turns a [sin, cos] pair clockwise. Rotary embedding with the sign of RoFormer and Llama, which
-    turn the other way, is ``rotate(q, -positions)``.
+    T turns a [sin, cos] pair clockwise. RoPE turns the other way, as in RoFormer and in Llama. To
+    get it, call ``rotate(q, -positions)``.
 
-    ``x`` is of shape (…, d_model), like the result, new and of its dtype; ``offset`` broadcasts to
-    ``x.shape[:-1]``. For integer offsets up to 2⁵³ the error of a pair is at most 3·2⁻²⁴ times its
-    length for float32, 5·2⁻⁵³ times for float64; float16 is computed in float32.
+    ``x`` is of shape (…, d_model), like the result, a new array of the dtype of x. ``offset``
+    broadcasts to ``x.shape[:-1]``. For integer offsets up to 2⁵³ the error of a pair is at most
+    3·2⁻²⁴ times its norm for float32, and 5·2⁻⁵³ times for float64. For other offsets,
+    abs(ω)·2⁻⁵³ times the norm is added to this bound. float16 is computed in float32.
 
     >>> row = sinusoidal_encoding(3, 8, dtype=np.float64)
     >>> np.allclose(rotate(row, 4), sinusoidal_encoding(7, 8, dtype=np.float64))
     True
     """
     x = _as_floats("x", x, axes=1)
-    spec = check.spec(x.shape[-1], base, spacing, frequencies, "the last axis of x")
+    config = check.frequency_config(x.shape[-1], base, spacing, frequencies, "the last axis of x")
     check.choice("layout", layout, check.LAYOUTS)
     offset = _as_positions("offset", offset)
     check.broadcast("offset", offset.shape, x.shape[:-1], "x.shape[:-1]")
 
-    pairs = spec.d_model // 2
-    turned = np.empty((*offset.shape, pairs), np.result_type(x, np.complex64))
-    for chunk, values in _turns(offset, spec):
-        turned.reshape(-1, pairs)[chunk] = values
+    pairs = config.d_model // 2
+    rotations = np.empty((*offset.shape, pairs), np.result_type(x, np.complex64))
+    for chunk, values in _rotations_in_chunks(offset, config):
+        rotations.reshape(-1, pairs)[chunk] = values
     rotated = np.empty(x.shape, x.dtype)
-    if _holds_pairs(x.dtype, layout):
-        _multiply(_as_complex(x), turned, _as_complex(rotated))
-    else:
-        (s, c), (new_s, new_c) = _halves(x, layout), _halves(rotated, layout)
-        cos, sin = turned.real, -turned.imag
-        new_s[...], new_c[...] = s * cos + c * sin, c * cos - s * sin
+    if _can_view_as_complex(x.dtype, layout):
+        np.multiply(_as_complex(x), rotations, out=_as_complex(rotated))
+        return rotated
+    sines, cosines = _halves(x, layout)
+    rotated_sines, rotated_cosines = _halves(rotated, layout)
+    rotated_sines[...] = sines * rotations.real - cosines * rotations.imag
+    rotated_cosines[...] = cosines * rotations.real + sines * rotations.imag
     return rotated
 
 
 def similarity(
-    offset: ArrayLike, d_model: SupportsIndex, *, base: SupportsFloat = 10_000.0,
-    spacing: Spacing = "paper", frequencies: ArrayLike | None = None,
-) -> NDArray[np.float64]:  # fmt: skip
+    offset: ArrayLike,
+    d_model: SupportsIndex,
+    *,
+    base: SupportsFloat = 10_000.0,
+    spacing: Spacing = "paper",
+    frequencies: ArrayLike | None = None,
+) -> NDArray[np.float64]:
     """Cosine between PE(x) and PE(x + Δ), whatever x: the mean of cos ω_iΔ over the pairs.
 
     It is K(Δ)/(d_model/2) with K(Δ) = PE(x)·PE(x + Δ) = Σ_i cos ω_iΔ. ``offset`` is Δ; the result,
-    float64, has its shape and is within 2⁻⁴⁷ for magnitudes up to 2⁵³.
+    float64, has its shape. It is within 2⁻⁴⁷ for integers of magnitude up to 2⁵³, and for other
+    numbers unless a frequency exceeds π: then abs(ω)·2⁻⁵³ is added, for the largest ω.
 
     >>> float(similarity(0, 512))
     1.0
     """
     offset = _as_positions("offset", offset)
-    spec = check.spec(d_model, base, spacing, frequencies)
+    config = check.frequency_config(d_model, base, spacing, frequencies)
     cosine = np.empty(offset.shape)
-    for chunk, turned in _turns(offset, spec):
-        cosine.reshape(-1)[chunk] = turned.real.mean(axis=-1)
+    for chunk, rotations in _rotations_in_chunks(offset, config):
+        cosine.reshape(-1)[chunk] = rotations.real.mean(axis=-1)
     return cosine
 
 
@@ -274,125 +342,143 @@ def attention_terms(
     >>> terms.content_content, terms.position_position
     (array([[6.]]), array([[2.]]))
     """
-    rows = (("x", x), ("y", y), ("e", e), ("f", f), ("w_q", w_q), ("w_k", w_k))
-    x, y, e, f, w_q, w_k = (_as_floats(name, values, axes=2) for name, values in rows)
-    check.terms(x.shape, y.shape, e.shape, f.shape, w_q.shape, w_k.shape)
-    (x, e), (y, f) = np.broadcast_arrays(x, e), np.broadcast_arrays(y, f)
-    queries, keys = (x @ w_q, e @ w_q), (y @ w_k, f @ w_k)
-    return AttentionTerms(*(q @ k.swapaxes(-1, -2) for q in queries for k in keys))
+    arguments = {"x": x, "y": y, "e": e, "f": f, "w_q": w_q, "w_k": w_k}
+    x, y, e, f, w_q, w_k = (_as_floats(name, values, axes=2) for name, values in arguments.items())
+    check.attention_shapes(x.shape, y.shape, e.shape, f.shape, w_q.shape, w_k.shape)
+    x, e = np.broadcast_arrays(x, e)
+    y, f = np.broadcast_arrays(y, f)
+    content_queries, position_queries = x @ w_q, e @ w_q
+    content_keys, position_keys = (y @ w_k).swapaxes(-1, -2), (f @ w_k).swapaxes(-1, -2)
+    return AttentionTerms(
+        content_content=content_queries @ content_keys,
+        content_position=content_queries @ position_keys,
+        position_content=position_queries @ content_keys,
+        position_position=position_queries @ position_keys,
+    )
+
+
+# Rotations: T(x) as complex numbers
 
 
 @np.errstate(under="ignore")
-def _turn(positions: NDArray, spec: Spec) -> ComplexArray:
-    """T(x) as the numbers cos ω_ix − i sin ω_ix, shape (*positions.shape, pairs)."""
-    (omega, high, low), (near, missing) = _exact.phase(spec), _exact.marks()
+def _rotations(positions: NDArray, config: FrequencyConfig) -> ComplexArray:
+    """T(x) as the numbers cos ω_ix − i sin ω_ix, of shape (*positions.shape, pairs)."""
+    frequencies, grid = _exact.frequencies(config), _exact.grid()
     positions = positions[..., np.newaxis]
     whole = np.rint(positions.astype(np.float64))
-    integer = positions if positions.dtype.kind == "i" else whole.astype(np.int64)
-    phase = integer * high + np.rint(whole * (low * 2.0**-64)).astype(np.int64)  # wraps at one turn
-    mark = (phase + 2**53) >> 54
-    angle = (phase - (mark << 54)) * (2 * np.pi * 2.0**-64)
+    integers = positions if positions.dtype.kind == "i" else whole.astype(np.int64)
 
+    # The phase x·f in units of 2⁻⁶⁴ of a turn: int64 wraps around at a whole turn.
+    low_part = np.rint(whole * (frequencies.low * 2.0**-64)).astype(np.int64)
+    phase = integers * frequencies.high + low_part
+
+    # The nearest grid angle, 2⁵⁴ units apart from the next, and the rest, in radians.
+    nearest = (phase + 2**53) >> 54
+    angle = (phase - (nearest << 54)) * (2 * np.pi * 2.0**-64)
+    index = nearest & (_exact.GRID_SIZE - 1)  # the remainder, since GRID_SIZE is a power of 2
+
+    # With e^(−i·angle) − 1 by its series: grid + (missing + grid · (e^(−i·angle) − 1)).
     square = angle * angle
-    rest = np.empty(angle.shape, np.complex128)  # e^(−i·angle) − 1, by its series
-    rest.real = square * (square / 24 - 0.5)
-    rest.imag = -angle * (1 - square * (1 / 6 - square / 120))
-    mark &= _exact.MARKS - 1  # MARKS is a power of 2
-    nearest = near[mark]
-    rest *= nearest
-    rest += missing[mark]
-    rest += nearest
-    if (part := positions - whole).any():
-        rest *= np.cos(part * omega) - 1j * np.sin(part * omega)
-    return rest
+    rotations = np.empty(angle.shape, np.complex128)
+    rotations.real = square * (square / 24 - 0.5)
+    rotations.imag = -angle * (1 - square * (1 / 6 - square / 120))
+    on_grid = grid.nearest[index]
+    rotations *= on_grid
+    rotations += grid.missing[index]
+    rotations += on_grid
+
+    fraction = positions - whole
+    if fraction.any():
+        angle = fraction * frequencies.omega
+        rotations *= np.cos(angle) - 1j * np.sin(angle)
+    return rotations
 
 
-def _turns(positions: NDArray, spec: Spec) -> Iterator[tuple[slice, ComplexArray]]:
-    """`_turn` of the positions in order, a chunk at a time."""
-    flat, size = positions.reshape(-1), max(1, 2 * CHUNK // spec.d_model)
+def _rotations_in_chunks(
+    positions: NDArray, config: FrequencyConfig
+) -> Iterator[tuple[slice, ComplexArray]]:
+    """`_rotations` of the positions, flattened, a chunk at a time, with the place of each chunk."""
+    flat = positions.reshape(-1)
+    size = max(1, 2 * CHUNK // config.d_model)
     for first in range(0, flat.size, size):
         chunk = slice(first, first + size)
-        yield chunk, _turn(flat[chunk], spec)
-
-
-def _dense_range(positions: NDArray) -> tuple[int, int] | None:
-    """First and number of the integers that the positions lie among, if these are no more than they
-    are: then a table of them is soon made, and looked up."""
-    if positions.dtype.kind != "i" or positions.size < BLOCK:
-        return None
-    first, last = int(positions.min()), int(positions.max())
-    return (first, last - first + 1) if last - first < positions.size else None
+        yield chunk, _rotations(flat[chunk], config)
 
 
 @lru_cache(maxsize=8)
-def _powers(step: int, spec: Spec) -> ComplexArray:
+def _block_of_rotations(step: int, config: FrequencyConfig) -> ComplexArray:
     """T(0), T(step), …, T(63·step)."""
-    return _turn(step * np.arange(BLOCK), spec)
+    return _rotations(step * np.arange(BLOCK), config)
+
+
+# Tables
+
+
+def _covered_range(positions: NDArray) -> range | None:
+    """The integers from the smallest position to the largest, where they are no more than there
+    are positions. It is then quicker to compute a table of that range and to look them up."""
+    if positions.dtype.kind != "i" or positions.size < BLOCK:
+        return None
+    covered = range(int(positions.min()), int(positions.max()) + 1)
+    return covered if covered.stop - covered.start <= positions.size else None
 
 
 def _table(
-    seq_len: int, start: int, spec: Spec, layout: Layout, dtype: DTypeLike, workers: int = 1
+    seq_len: int,
+    start: int,
+    config: FrequencyConfig,
+    layout: Layout,
+    dtype: DTypeLike,
+    workers: int = 1,
 ) -> NDArray:
-    table = np.empty((seq_len, spec.d_model), dtype)
-    workers = max(1, min(workers, table.size // WORTH_A_THREAD))
-    parts = list(_parts(table, start, spec, workers))
+    table = np.empty((seq_len, config.d_model), dtype)
 
-    def work(first: int) -> None:
-        for part in parts[first::workers]:
-            _store_products(*part, layout)
+    def fill(first: int) -> None:
+        _fill(table[first : first + ROWS_PER_TASK], start + first, config, layout)
 
-    if workers == 1:
-        work(0)
+    tasks = range(0, seq_len, ROWS_PER_TASK)
+    if workers == 1 or len(tasks) <= 1:
+        for first in tasks:
+            fill(first)
     else:
-        with ThreadPoolExecutor(workers - 1) as pool:  # NumPy multiplies without Python's lock
-            others = pool.map(work, range(1, workers))
-            work(0)  # the caller's own thread is one of them
-            list(others)
+        with ThreadPoolExecutor(workers) as pool:  # NumPy multiplies without Python's lock
+            list(pool.map(fill, tasks))  # list() raises here what was raised in a thread
     return table
 
 
-def _parts(table: NDArray, start: int, spec: Spec, workers: int) -> Iterator[Part]:
-    """The rows of a table in blocks of 64, 64 blocks at a time and these in equal parts, each with
-    PE(origin)·T(64a) of its blocks a, and T(b). The last block may be shorter."""
-    near = _powers(1, spec)
-    for row in range(0, len(table), BLOCK * BLOCK):
-        rows = table[row : row + BLOCK * BLOCK]
-        ahead = ENCODING_OF_0 * _turn(np.array([start + row]), spec)
-        if len(rows) > BLOCK:
-            ahead = ahead * _powers(BLOCK, spec)[: -(-len(rows) // BLOCK)]
-        whole, left = divmod(len(rows), BLOCK)
-        blocks = rows[: whole * BLOCK].reshape(whole, BLOCK, spec.d_model)
-        size = -(-len(ahead) // workers)
-        for a in range(0, whole, size):
-            yield blocks[a : a + size], ahead[:whole][a : a + size], near
-        if left:
-            yield rows[np.newaxis, -left:], ahead[-1:], near[:left]
+def _fill(rows: FloatArray, start: int, config: FrequencyConfig, layout: Layout) -> None:
+    """Write PE(start + 64a + b) = PE(start) · T(64a) · T(b) into row 64a + b, for at most 64² rows.
+    The last block may be shorter."""
+    within_block = _block_of_rotations(1, config)
+    between_blocks = _block_of_rotations(BLOCK, config)
+    encoding_of_start = ENCODING_OF_0 * _rotations(np.array([start]), config)
+    first_rows = encoding_of_start * between_blocks[: -(-len(rows) // BLOCK)]
+    for a, first_row in enumerate(first_rows):
+        block = rows[BLOCK * a : BLOCK * (a + 1)]
+        _store_product(first_row, within_block[: len(block)], block, layout)
 
 
-def _store_products(rows: NDArray, ahead: NDArray, near: NDArray, layout: Layout) -> None:
-    """``rows[a, b] = ahead[a] · near[b]``, straight into the rows where they can hold pairs."""
-    if _holds_pairs(rows.dtype, layout):
-        return _multiply(ahead[:, np.newaxis], near, _as_complex(rows))
-    for block, first in zip(rows, ahead, strict=True):
-        _store(block, first * near, layout)
-
-
-def _multiply(a: NDArray, b: NDArray, out: NDArray) -> None:
-    """``out[...] = a * b`` in out's dtype, as many products at a time as fit the L1 cache: a row if
-    it does, so that a factor which is the same for all rows need not be copied beside itself."""
-    pairs = out.shape[-1]
-    with np.errstate(under="ignore"):  # the size of the buffer, a multiple of 16, ends with it
-        np.setbufsize(-(-pairs // 16) * 16 if 256 <= pairs <= 768 else 640)
-        np.multiply(a, b, out=out, casting="same_kind")
+def _store_product(
+    first_row: ComplexArray, rotations: ComplexArray, rows: FloatArray, layout: Layout
+) -> None:
+    if not _can_view_as_complex(rows.dtype, layout):
+        _store(first_row * rotations, rows, layout)
+        return
+    with np.errstate(under="ignore"):  # at its end, NumPy's former buffer size returns as well
+        np.setbufsize(BUFFER)
+        np.multiply(first_row, rotations, out=_as_complex(rows), casting="same_kind")
 
 
 @np.errstate(under="ignore")
-def _store(rows: FloatArray, pairs: ComplexArray, layout: Layout) -> None:
-    if _holds_pairs(rows.dtype, layout):
-        _as_complex(rows)[...] = pairs
-        return
+def _store(pairs: ComplexArray, rows: FloatArray, layout: Layout) -> None:
+    pairs = _through_float32(pairs, rows.dtype)
     sines, cosines = _halves(rows, layout)
     sines[...], cosines[...] = pairs.real, pairs.imag
+
+
+def _through_float32(pairs: NDArray, dtype: np.dtype) -> NDArray:
+    """A float16 entry is rounded from the float32 entry, as it is in PyTorch."""
+    return pairs.astype(np.complex64) if dtype == np.float16 else pairs
 
 
 def _halves(array: NDArray, layout: Layout) -> tuple[NDArray, NDArray]:
@@ -403,7 +489,8 @@ def _halves(array: NDArray, layout: Layout) -> tuple[NDArray, NDArray]:
     return array[..., :middle], array[..., middle:]
 
 
-def _holds_pairs(dtype: np.dtype, layout: Layout) -> bool:  # as a complex number does
+def _can_view_as_complex(dtype: np.dtype, layout: Layout) -> bool:
+    """Whether a pair [s, c] lies in memory as the complex number s + ic does."""
     return layout == "interleaved" and dtype.isnative and dtype.itemsize > 2
 
 
@@ -414,18 +501,28 @@ def _as_complex(rows: FloatArray) -> NDArray:
     return rows.view(np.result_type(rows, np.complex64))
 
 
+# Arguments
+
+
 def _as_positions(name: str, values: ArrayLike) -> NDArray:
     """Real numbers below 2⁶³ in magnitude: integers as int64, others as float64."""
     array = _as_array(name, values)
-    if array.dtype.kind not in "iuf":
-        raise TypeError(f"{name} must be real numbers that fit 64 bits, got {reprlib.repr(values)}")
     if array.dtype.kind == "i":
         return array.astype(np.int64)
+    if array.dtype.kind == "u":
+        if array.size and (largest := array.max()) >= 2**63:
+            raise ValueError(f"{name} must be finite and fit 64 bits, got {largest}")
+        return array.astype(np.int64)
+    if array.dtype.kind != "f":
+        raise TypeError(f"{name} must be real numbers that fit 64 bits, got {reprlib.repr(values)}")
+    if check.is_half_type(array):
+        raise TypeError(check.half_positions(name, array.dtype))
     with np.errstate(over="ignore"):  # what a float64 cannot hold becomes infinite, and is refused
         numbers = array.astype(np.float64)
-    if not (good := (numbers >= -(2.0**63)) & (numbers < 2.0**63)).all():
+    good = (numbers >= -(2.0**63)) & (numbers < 2.0**63)
+    if not good.all():
         raise ValueError(f"{name} must be finite and fit 64 bits, got {numbers[~good].flat[0]}")
-    return numbers if array.dtype.kind == "f" else array.astype(np.int64)
+    return numbers
 
 
 def _as_float_dtype(dtype: DTypeLike) -> np.dtype:

@@ -38,8 +38,11 @@ def near_zeros(omega: Any, limit: int) -> Iterator[int]:
 
 
 def error(row: np.ndarray, clocks: dict[str, Any], x: float, pairs: Iterable[int] = ()) -> float:
-    """Of the worst entry of PE(x), in the interleaved layout, among the pairs asked for, or else
-    among the first, the last and four others. x is the float64 or integer that it is."""
+    """How far the worst entry of a row is from the exact PE(x), in the interleaved layout.
+
+    Only the ``pairs`` asked for are looked at, or else the first, the last and four others. x is
+    taken as exact, whether it is an integer or a float64.
+    """
     last = clocks["d_model"] // 2 - 1
     some = {0, last, *np.random.default_rng(int(abs(x))).integers(0, last + 1, 4).tolist()}
     worst = 0.0

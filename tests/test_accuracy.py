@@ -2,16 +2,17 @@
 
 from typing import Any
 
+import mpmath
 import numpy as np
 import oracle
 import pytest
 import torch
-from backends import Backend, both, both_layouts
+from backends import NUMPY, Backend, both, both_layouts
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import pe_lib.torch as pet
-from pe_lib._checks import spec as check_spec
+from pe_lib._checks import frequency_config
 
 BOUND, LIMIT = 2.0**-50, 2**53
 CLOCKS: list[dict[str, Any]] = [
@@ -91,6 +92,21 @@ def test_beyond_the_range_the_error_grows_as_stated(
 
 
 @both
+@pytest.mark.parametrize("omega", [3.0, 100.0, -(2.0**20)])
+@pytest.mark.parametrize("x", [0.5, 7.3, -1000.123, 2.0**40 + 0.25])
+def test_fractions_with_a_frequency_above_pi_err_as_stated(
+    backend: Backend, omega: float, x: float
+) -> None:
+    clocks: dict[str, Any] = {"d_model": 2, "frequencies": (omega,)}
+    (row,) = backend.encoding([x], **clocks)
+    bound = BOUND + (abs(omega) * 2.0**-53 if abs(omega) > np.pi else 0)
+    assert oracle.error(row, clocks, x) <= bound
+    with mpmath.workprec(300):
+        exact = mpmath.cos(mpmath.mpf(omega) * mpmath.mpf(x))
+    assert abs(float(backend.pe.similarity(x, **clocks)) - exact) <= bound
+
+
+@both
 def test_frequencies_are_correctly_rounded(backend: Backend) -> None:
     for clocks in CLOCKS[:7]:
         exact = [oracle.frequency(i, **clocks) for i in range(clocks["d_model"] // 2)]
@@ -98,18 +114,28 @@ def test_frequencies_are_correctly_rounded(backend: Backend) -> None:
 
 
 @both_layouts
-@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
-def test_half_types_are_rounded_once(dtype: torch.dtype, layout: Any) -> None:
-    """From the float64 value, not by way of float32, against neighbours in the half type."""
-    table = pet.sinusoidal_table(5000, 64, start=10**6, layout=layout, dtype=dtype)
-    exact = pet.sinusoidal_table(5000, 64, start=10**6, layout=layout, dtype=torch.float64)
-    infinity = torch.tensor(torch.inf, dtype=dtype)
-    off = (table.double() - exact).abs()
-    for other in (table.nextafter(infinity), table.nextafter(-infinity)):
-        assert (off <= (other.double() - exact).abs()).all()
-    few = torch.arange(10**6, 10**6 + 50)
-    rows = pet.sinusoidal_encoding(few, 64, layout=layout, dtype=dtype)
-    assert torch.equal(rows, table[:50])
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_half_types_are_rounded_from_float32(dtype: str, layout: Any) -> None:
+    """Tables and encodings alike, subnormal entries too, in both implementations."""
+    kind = getattr(torch, dtype)
+    slow = (1e-5, 3e-5, 6e-5, 1e-7)
+    for start, options in ((10**6, {}), (0, {"frequencies": slow}), (-500, {"frequencies": slow})):
+        d_model = 8 if options else 64
+        shared: dict[str, Any] = {"layout": layout, **options}
+        single = pet.sinusoidal_table(5000, d_model, start=start, **shared)
+        table = pet.sinusoidal_table(5000, d_model, start=start, dtype=kind, **shared)
+        assert torch.equal(table, single.to(kind))
+        places = torch.arange(start, start + 5000)
+        dense = pet.sinusoidal_encoding(places, d_model, dtype=kind, **shared)
+        few = pet.sinusoidal_encoding(places[:60].double(), d_model, dtype=kind, **shared)
+        assert torch.equal(dense, table)
+        rows = pet.sinusoidal_encoding(places[:60].double(), d_model, **shared)
+        assert torch.equal(few, rows.to(kind))
+        if dtype == "float16":
+            ours = NUMPY.pe.sinusoidal_table(5000, d_model, start=start, dtype=dtype, **shared)
+            assert np.array_equal(ours, table.numpy())
+            few = NUMPY.pe.sinusoidal_encoding(places[:60], d_model, dtype=dtype, **shared)
+            assert np.array_equal(few, ours[:60])
 
 
 @both_layouts
@@ -119,10 +145,10 @@ def test_the_device_s_table_is_the_host_s(
 ) -> None:
     """What a GPU runs, run here: the same blocks and products, the longest in several parts."""
     monkeypatch.setattr(pet, "CHUNK", 2**15)
-    spec, start = check_spec(64, 10_000.0, "paper"), LIMIT - 9000
+    config, start = frequency_config(64, 10_000.0, "paper"), LIMIT - 9000
     for seq_len in (0, 1, 64, 4097):
         host = pet.sinusoidal_table(seq_len, 64, start=start, layout=layout, dtype=dtype)
-        ours = pet._blocks(seq_len, start, spec, layout, dtype, torch.device("cpu"))
+        ours = pet._device_table(seq_len, start, config, layout, dtype, torch.device("cpu"))
         assert ours.shape == host.shape
         limit = 2 * BOUND if dtype == torch.float64 else torch.finfo(dtype).eps / 2
         assert torch.allclose(ours, host, rtol=0, atol=limit)
@@ -133,14 +159,14 @@ def test_a_device_without_float64_is_right_to_some_ulp_of_float32(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Played by the CPU, with constants and arithmetic in float32."""
-    monkeypatch.setattr(pet, "WITHOUT_FLOAT64", ("cpu",))
-    monkeypatch.setattr(pet, "_constants", lambda spec, device: pet._device_constants(spec, device))
-    pet._device_constants.cache_clear()
-    constants = pet._device_constants(check_spec(512, 10_000.0, "paper"), torch.device("cpu"))
+    monkeypatch.setattr(pet, "DEVICES_WITHOUT_FLOAT64", ("cpu",))
+    monkeypatch.setattr(pet, "_constants_of_devices", {})
+    monkeypatch.setattr(pet, "_constants", pet._device_constants)
+    config = frequency_config(512, 10_000.0, "paper")
+    constants = pet._device_constants(config, torch.device("cpu"))
     assert torch.float64 not in {part.dtype for part in constants}
     positions = torch.tensor([0, 1, 7199, 10**7, 2**32 + 5, -(2**53), 2**62])
     for values in (positions, torch.tensor([0.5, 1000.25, 2.0**24])):
         rows = pet.sinusoidal_encoding(values, 512)
         for row, x in zip(rows.numpy(), values.tolist(), strict=True):
             assert oracle.error(row, CLOCKS[0], x) <= 3 * 2.0**-24
-    pet._device_constants.cache_clear()

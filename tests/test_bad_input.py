@@ -13,6 +13,7 @@ from backends import NUMPY, TORCH, Backend, both
 
 BY_BOTH = """
 table(4, 7) → ValueError: d_model must be a positive even integer, got 7
+table(4, -8) → ValueError: d_model must be a positive even integer, got -8
 table(4, 0) → ValueError: d_model must be a positive even integer, got 0
 table(4, 8.0) → TypeError: d_model must be an integer, got 8.0
 table(4, True) → TypeError: d_model must be an integer, got True
@@ -34,6 +35,8 @@ table(4, 8, frequencies=[1.0, 0.1, nan, 0.0]) → TypeError: frequencies must be
 table(4, 8, frequencies=[1.0, 0.1, 2.0**21, 0]) → ValueError: frequencies ... up ...2097152...
 table(4, 8, frequencies=torch.ones(4, device="meta")) → TypeError: frequencies must be ...tensor(...
 table(4, 8, base=100, frequencies=np.ones(4)) → ValueError: base and spacing ...out beside ... 100
+table(4, 8, spacing="tensor2tensor", frequencies=np.ones(4)) → ValueError: base and spacing ...
+table(4, 8, base=-2) → ValueError: base must be a finite number of at least 1, got -2.0
 table(4, 8, layout="mixed") → ValueError: layout must be one of 'interleaved', 'split', got 'mixed'
 encoding([1], 8, layout=None) → ValueError: layout must be one of 'interleaved', 'split', got None
 matrix(1, 8, layout="mixed") → ValueError: layout must be one of 'interleaved', 'split', got 'mixed'
@@ -44,8 +47,10 @@ encoding([0.0, nan], 8) → ValueError: positions must be finite and fit 64 bits
 encoding(array([1.0, nan]), 8) → ValueError: positions must be finite..., got nan
 encoding([True], 8) → TypeError: positions must be ...that fit 64 bits, got [True]
 encoding([[1, 2], [3]], 8) → ValueError: positions must have rows of one length, got [[1, 2], [3]]
+encoding(np.zeros(3, "float16"), 8) → TypeError: positions must be ...float16...above 2048
+table(4, 8, frequencies=np.ones(4, "float16")) → TypeError: frequencies must be float32 ...float16
 encoding([1, 2.0**63], 8) → ValueError: positions ...fit 64 bits, got 9.223372036854776e+18
-encoding(np.array([2**63], np.uint64), 8) → ValueError: positions ...fit 64 bits, got 9.2...
+encoding(np.array([2**63], np.uint64), 8) → ValueError: ... got 9223372036854775808
 matrix(nan, 8) → ValueError: offset must be finite and fit 64 bits, got nan
 matrix([1, 2], 8) → ValueError: offset must broadcast to one number = (), got shape (2,)
 rotate(array([[1, 2]]), 1) → TypeError: x must be ... float16, ...float32 or float64, got ...int64
@@ -54,6 +59,8 @@ rotate(array([[1.0, 2, 3]]), 1) → ValueError: the last axis ...be a positive e
 rotate(array([[1.0, 2]]), [1, 2]) → ValueError: offset must broadcast to ... = (1,), got shape (2,)
 rotate(array([1.0, 2]), [[1]]) → ValueError: offset must broadcast to ... = (), got shape (1, 1)
 terms(e=(1, 8)) → ValueError: e must have x's 3 rows, got 1
+terms(f=(3, 8)) → ValueError: f must have y's 4 rows, got 3
+terms(f=(4, 6)) → ValueError: the last axis of f must be d_model = 8, got 6
 terms(x=(3, 1)) → ValueError: the last axis of x must be d_model = 8, got 1
 terms(y=(8,)) → ValueError: y must have ndim of at least 2, got shape (8,)
 terms(x=(2, 3, 8), e=(5, 3, 8)) → ValueError: the leading axes of x, e, y, f must ...(5, 3, 8)...
@@ -67,6 +74,7 @@ rotate(np.ones((2, 4), np.longdouble), 1) → TypeError: x must be of float16, f
 """
 BY_TORCH = """
 sinusoidal(max_len=-1) → ValueError: max_len must be an integer of at least 0, got -1
+sinusoidal(dropout=-0.1) → ValueError: dropout must be a number from 0 to 1, got -0.1
 sinusoidal(dropout=1.5) → ValueError: dropout must be a number from 0 to 1, got 1.5
 sinusoidal(dropout=nan) → ValueError: dropout must be a finite real number, got nan
 sinusoidal(layout="x") → ValueError: layout must be one of 'interleaved', 'split', got 'x'
@@ -75,29 +83,67 @@ sinusoidal()(x.long()) → TypeError: x must be a tensor ... float32 or float64,
 sinusoidal()(x[..., :1]) → ValueError: the last axis of x must be d_model = 8, got 1
 sinusoidal()(x, offset=0.5) → TypeError: offset must be an integer, got 0.5
 sinusoidal()(x, positions=arange(3), offset=2) → ValueError: offset must be 0 where ... given, got 2
-sinusoidal()(x, positions=arange(4)) → ValueError: positions must broadcast ...= (2, 3)...(4,)
+sinusoidal()(x, positions=arange(4)) → ValueError: positions must be of ... = (3,)... got (4,)
 sinusoidal()(x, positions=arange(3) > 1) → TypeError: positions must be ...numbers ...torch.bool...
 sinusoidal()(x, positions=arange(3) * 1j) → TypeError: positions must be ...numbers ...complex64...
 sinusoidal()(x, positions=arange(3).to("meta")) → ValueError: positions and x ...got meta and cpu
+encoding(arange(3).bfloat16(), 8) → TypeError: positions must be ...bfloat16...above 256
+sinusoidal()(x, positions=arange(3).half()) → TypeError: positions must be ...float16...above 2048
+table(4, 8, frequencies=torch.ones(4).bfloat16()) → TypeError: frequencies must be ...bfloat16
+encoding(torch.tensor([2**63], dtype=torch.uint64), 8) → ValueError: ... got 9223372036854775808
+encoding(torch.zeros(1, dtype=torch.uint64, device="meta"), 8) → TypeError: ...uint64...
+sinusoidal()(x, positions=arange(3)[:, None]) → ValueError: positions ...= (2, 3); got (3, 1)
+sinusoidal()(x, positions=arange(2)[:, None]) → ValueError: positions ...= (2, 3); got (2, 1)
+sinusoidal()(x, positions=torch.tensor(2)) → ValueError: positions ...got ()
+rotary()(heads, positions=torch.zeros(4, 3)) → ValueError: positions ...= (2, 3)...got (4, 3)
+rotary()(heads, tables=rotary().tables(torch.zeros(4, 3))) → ValueError: tables ...(2, 3)...(4, 3)
+rotary()(heads, positions=torch.zeros(2, 1)) → ValueError: positions ...= (2, 3)...got (2, 1)
+rotary()(heads, positions=torch.zeros(2, 4, 1)) → ValueError: positions ...(2, 4, 3)...(2, 4, 1)
+rotary()(heads, offset=arange(4)) → ValueError: offset must ...(batch,) = (2,)...(4,)...
+rotary()(x[0], offset=arange(3)) → ValueError: offset must be an integer, ...shape (batch,) ...
+rotary()(x, offset=arange(2.0)) → TypeError: offset must be ...integers, got torch.float32
+rotary()(x, offset=arange(2).to(torch.uint64)) → TypeError: offset ...got torch.uint64
+rotary()(x, offset=arange(2) > 1) → TypeError: offset must be ...integers, got torch.bool
+rotary()(x, offset=arange(2).to("meta")) → ValueError: offset and x ...got meta and cpu
+rotary()(x, positions=arange(3), offset=arange(2)) → ValueError: offset must be 0 where ...
+rotary(seq_dim=-1) → ValueError: seq_dim must name another axis than the last, got -1
+rotary(seq_dim=2)(x) → ValueError: seq_dim must be ...from -3 to 1 for x of 3 axes, got 2
+rotary(seq_dim=-4)(x) → ValueError: seq_dim must be ...from -3 to 1 for x of 3 axes, got -4
+rotary(attention_factor=0) → ValueError: attention_factor must be positive, got 0.0
+rotary(attention_factor=inf) → ValueError: attention_factor must be a finite real number, got inf
+rotary(pair_axes=[0, 1, 1]) → ValueError: pair_axes must be 4 integers, one for each pair, got 3
+rotary(pair_axes=[0, 2, 2, 0]) → ValueError: pair_axes must use every axis ...got [0, 2]
+rotary(pair_axes=[0, -1, 1, 1]) → ValueError: pair_axes must be an integer of at least 0, got -1
+rotary(pair_axes=[0, 0.5, 1, 1]) → TypeError: pair_axes must be 4 integers, ...got [0, 0.5, 1, 1]
+rotary(pair_axes=[0, 0, 1, 1])(x, positions=arange(3)) → ValueError: ...2 axes, ...got (3,)
+rotary(pair_axes=[0, 0, 1, 1])(x, positions=torch.ones(2, 2)) → ValueError: positions ...(2,)
 encoding(torch.eye(2).to_sparse(), 4) → TypeError: positions must be ...in a dense tensor, ...
 rotate(torch.eye(4).to_sparse(), 3) → TypeError: x must be ...tensor, got layout torch.sparse...
 sinusoidal()(torch.nested.nested_tensor([x[0]])) → TypeError: x must be a dense tensor, ...nested
 pe.RotaryPositionalEncoding(7) → ValueError: head_dim must be a positive even integer, got 7
 rotary(rotary_dim=10) → ValueError: rotary_dim must be at most head_dim = 8, got 10
 rotary()(x[..., :4]) → ValueError: the last axis of x must be head_dim = 8, got 4
+rotary()(x, positions=arange(3), tables=rotary().tables(arange(3))) → ValueError: positions and ...
 rotary()(x, offset=1, tables=rotary().tables(arange(3))) → ValueError: positions and offset ...
 pe.attention_terms(x, x, x, x, eye, eye.to("meta")) → ValueError: w_k and x ...got meta and cpu
 pe.attention_terms(x, x, x.double(), x, eye, eye) → TypeError: e must have ...got ...float64
 matrix(arange(3), 4) → ValueError: offset must broadcast to one number = (), got shape (3,)
 table(4, 8, frequencies=torch.ones(4).requires_grad_()) → ValueError: ...requires_grad=True
-rotary()(x, tables=rotary(layout="split").tables(arange(3))) → ValueError: tables must ...8)...
-rotary()(x.half(), tables=[arange(4.0).half()] * 2) → ValueError: tables must ...float16, 4)...
-rotary()(x[:1, :1], tables=rotary().tables(arange(3))) → ValueError: tables ...(1, 1), got ...(3,)
+rotary()(x, tables=rotary(layout="split").tables(arange(3))) → ValueError: ...'interleaved'...
+rotary()(x, tables=[torch.ones(3, 4)] * 2) → TypeError: tables must be what ... got list
+rotary()(x, tables=pe.RotaryPositionalEncoding(16).tables(arange(3))) → ValueError: ...of width 8
+rotary()(x.double(), tables=rotary().tables(arange(3))) → ValueError: tables ...float64, got ...
+rotary()(x, tables=rotary().tables(arange(3).to("meta"))) → ValueError: tables and x ...meta ...
+rotary().tables(arange(3), dtype=torch.int32) → TypeError: dtype must be ...float64, got torch.int32
+rotary().tables(arange(3), dtype=None) → TypeError: dtype must be ... got None
+rotary()(x, offset=arange(2), tables=rotary().tables(arange(3))) → ValueError: positions and ...
+rotary()(x[:1, :1], tables=rotary().tables(arange(3))) → ValueError: tables ...(1, 1); got (3,)
 table(1, 2, dtype=np.float32) → TypeError: dtype must be float16, bfloat16, ...numpy.float32...
 """
 
 
 def names_of(backend: Backend) -> dict[str, Any]:
+    """What the names in the calls above stand for."""
     pe = backend.pe
 
     def terms(**changed: tuple[int, ...]) -> Any:
@@ -106,11 +152,23 @@ def names_of(backend: Backend) -> dict[str, Any]:
         return pe.attention_terms(*arrays)
 
     return {
-        **{"table": pe.sinusoidal_table, "encoding": pe.sinusoidal_encoding, "rotate": pe.rotate},
-        **{"matrix": pe.rotation_matrix, "similarity": pe.similarity, "terms": terms, "pe": pe},
-        **{"array": backend.array, "dtype": backend.dtype, "np": np, "torch": torch},
-        **{"nan": np.nan, "inf": np.inf},
-        **{"x": torch.zeros(2, 3, 8), "eye": torch.eye(8), "arange": torch.arange},
+        "pe": pe,
+        "table": pe.sinusoidal_table,
+        "encoding": pe.sinusoidal_encoding,
+        "rotate": pe.rotate,
+        "matrix": pe.rotation_matrix,
+        "similarity": pe.similarity,
+        "terms": terms,
+        "array": backend.array,
+        "dtype": backend.dtype,
+        "np": np,
+        "nan": np.nan,
+        "inf": np.inf,
+        "torch": torch,
+        "x": torch.zeros(2, 3, 8),
+        "heads": torch.zeros(2, 4, 3, 8),
+        "eye": torch.eye(8),
+        "arange": torch.arange,
         "sinusoidal": lambda **options: pe.SinusoidalPositionalEncoding(8, **options),
         "rotary": lambda **options: pe.RotaryPositionalEncoding(8, **options),
     }
@@ -143,5 +201,12 @@ def test_what_is_unusual_but_good_works(backend: Backend) -> None:
     assert pe.sinusoidal_table(3, 4, start=2**63 - 5).shape == (3, 4)
     assert pe.sinusoidal_table(3, 4, start=-(2**63)).shape == (3, 4)
     assert pe.rotation_matrix(np.float32(0.5), 4).shape == (4, 4)
+    assert pe.sinusoidal_table(4, 4, start=2**63 - 4).shape == (4, 4)
+    assert pe.sinusoidal_table(3, 4, base=1).shape == (3, 4)
+    assert pe.sinusoidal_encoding([-(2.0**63)], 4).shape == (1, 4)
+    assert pe.sinusoidal_table(3, 4, frequencies=[2.0**20, -(2.0**20)]).shape == (3, 4)
+    for rate in (0, 1):
+        assert TORCH.pe.SinusoidalPositionalEncoding(8, dropout=rate).dropout.p == rate
+    assert TORCH.pe.RotaryPositionalEncoding(8, rotary_dim=8).config.d_model == 8
     module, x = TORCH.pe.SinusoidalPositionalEncoding(8), torch.zeros(2, 3, 8)
     assert module(x, positions=torch.arange(3), offset=np.int64(0)).shape == x.shape

@@ -11,6 +11,8 @@ from backends import NUMPY, TORCH, Backend, both, both_layouts
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
+from pe_lib import _exact, numpy
+
 
 def held(build: Any) -> tuple[int, int, int]:
     """Bytes of the result, the most that NumPy held beside it, and what stays when it is gone."""
@@ -35,10 +37,11 @@ def test_temporaries_of_a_table_are_a_few_per_cent(backend: Backend, layout: Any
         assert beside <= 0.08 * size + (layout == "split") * 64 * d_model // 2 * 16
 
 
-@pytest.mark.parametrize("fraction", [0, 0.5])
-def test_encoding_of_given_positions_works_in_chunks(fraction: float) -> None:
-    """Integers that lie close together are looked up in a table no larger than the result."""
-    positions = [n + fraction for n in range(4096)]
+@pytest.mark.parametrize(("step", "fraction"), [(1, 0), (1, 0.5), (60, 0)])
+def test_encoding_of_given_positions_works_in_chunks(step: int, fraction: float) -> None:
+    """Integers that lie close together are looked up in a table no larger than the result; those
+    that lie far apart are not."""
+    positions = [n * step + fraction for n in range(4096)]
     NUMPY.pe.sinusoidal_encoding(positions[:64], 1024)
     size, beside, _ = held(lambda: NUMPY.pe.sinusoidal_encoding(positions, 1024))
     assert beside <= 1.1 * size
@@ -53,6 +56,8 @@ def test_constants_of_many_frequencies_are_not_all_kept() -> None:
     _, _, few = held(lambda: build(range(200, 220)))
     _, _, more = held(lambda: build(range(300, 340)))
     assert more <= 1.1 * few + 100_000
+    names = [_exact.frequencies, numpy._block_of_rotations]
+    assert all(0 < (cache.cache_info().maxsize or 0) <= 16 for cache in names)
 
 
 class Peak(TorchDispatchMode):
@@ -86,3 +91,15 @@ def test_what_tensors_hold_is_no_more_than_twice_the_result(
         with Peak() as peak:
             result = make()
         assert result.nbytes < peak.most + (device == "cpu") <= 2 * result.nbytes + 2**22
+
+
+def test_a_long_rotation_holds_no_more_than_twice_its_result() -> None:
+    """It is made in parts, and three times as much would be held at once otherwise. What is counted
+    includes x and the cached cosines and sines, an eighth of x each."""
+    rotary = TORCH.pe.RotaryPositionalEncoding(64, 4096, layout="split")
+    rotary(torch.zeros(4096, 64))
+    with Peak() as peak:
+        x = torch.randn(8, 4096, 64)
+        result = rotary(x)
+    beside = peak.most - x.nbytes - 2 * 4096 * 64 * 4
+    assert result.nbytes < beside <= 2.1 * result.nbytes

@@ -83,7 +83,7 @@ print(np.__name__, pe.__file__)
     assert done.stdout.split() == ["pe_lib", "numpy", f"{tmp_path}/pe_lib/numpy.py"], done.stderr
 
 
-@pytest.mark.parametrize(("page", "count"), [("README.md", 2), ("pe_lib/README.md", 3)])
+@pytest.mark.parametrize(("page", "count"), [("README.md", 2), ("pe_lib/README.md", 4)])
 def test_readme_s_examples_run(page: str, count: int) -> None:
     assert len(examples_of(page)) == count
     names: dict[str, object] = {}

@@ -117,7 +117,7 @@ def test_defaults_and_new_arrays(backend: Backend) -> None:
 
 @both
 def test_positions_of_any_dtype_and_shape(backend: Backend) -> None:
-    for dtype in ("int8", "int32", "int64", "uint8", "uint64", "float16", "float32"):
+    for dtype in ("int8", "int32", "int64", "uint8", "uint64", "float32"):
         rows = backend.encoding(backend.array([[0, 1], [2, 100]], dtype), 8)
         assert np.array_equal(rows, backend.encoding([[0, 1], [2, 100]], 8))
     for shape in ((), (0,), (1,), (3, 0, 2), (2, 3, 4)):
@@ -126,6 +126,9 @@ def test_positions_of_any_dtype_and_shape(backend: Backend) -> None:
         assert backend.pe.similarity(positions, 6).shape == shape
     far = np.array([2**53 + 1])
     assert np.array_equal(backend.encoding(far.astype("uint64"), 8), backend.encoding(far, 8))
+    largest = np.array([2**63 - 1, 2**62 + 1])
+    unsigned = backend.encoding(backend.array(largest.astype("uint64")), 8)
+    assert np.array_equal(unsigned, backend.encoding(backend.array(largest), 8))
     one_fraction = np.arange(500.0)
     one_fraction[77] += 0.25
     assert np.array_equal(backend.encoding(one_fraction, 8)[77], backend.encoding(77.25, 8))
@@ -143,7 +146,8 @@ EXTREMES: dict[str, Callable[[], np.ndarray]] = {
     "wide table": lambda: NUMPY.pe.sinusoidal_table(300, 600, base=1e300),
     "encoding": lambda: NUMPY.pe.sinusoidal_encoding([1e-310, 3], 64, base=1e300),
     "far positions": lambda: NUMPY.pe.sinusoidal_encoding([9e18, -1e18, 2.0**62], 64),
-    "matrix": lambda: NUMPY.pe.rotation_matrix(1, 64, base=1e300, dtype=np.float32),
+    "matrix": lambda: NUMPY.pe.rotation_matrix(0.5, 64, base=1e300, dtype=np.float32),
+    "half matrix": lambda: NUMPY.pe.rotation_matrix(1, 64, base=1e9, dtype=np.float16),
     "rotate": lambda: NUMPY.pe.rotate(np.full(64, 1e-30, "f"), 1, base=1e300, layout="split"),
     "similarity": lambda: NUMPY.pe.similarity(1e-310, 64, base=1e300),
 }
@@ -177,6 +181,27 @@ def test_rotate_takes_any_array(backend: Backend, layout: str, dtype: str) -> No
         straight = backend.pe.rotate(backend.array(before), 3, layout=layout)
         assert np.array_equal(backend.numpy(turned), backend.numpy(straight)), name
         assert np.array_equal(backend.numpy(view), before), name
+
+
+@both
+@both_layouts
+def test_rotate_computes_float16_in_float32(backend: Backend, layout: str) -> None:
+    x = np.random.default_rng(5).normal(size=(200, 64))
+    half, single = backend.array(x, "float16"), backend.array(x.astype("float16"), "float32")
+    turned = backend.numpy(backend.pe.rotate(half, 1000, layout=layout))
+    expected = backend.numpy(backend.pe.rotate(single, 1000, layout=layout))
+    assert turned.dtype == "float16"
+    error = np.abs(turned.astype("float64") - expected)
+    assert (error <= 2.0**-11 * 1.001 * np.abs(expected) + 2.0**-24).all()  # one rounding
+
+
+def test_what_a_thread_raises_is_raised(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*arguments: Any) -> None:
+        raise MemoryError("of a thread")
+
+    monkeypatch.setattr("pe_lib.numpy._fill", fail)
+    with pytest.raises(MemoryError, match="of a thread"):
+        NUMPY.pe.sinusoidal_table(10_000, 8, workers=2)
 
 
 @both

@@ -1,16 +1,13 @@
-"""Rotary embedding beside the transformers library: sense, pairs, frequencies, and model families.
+"""Rotary embedding beside the transformers library: sense, pairs, frequencies, and loaded models.
 
 Nothing is downloaded: configurations and random weights are enough.
 """
 
-import importlib
-import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import prose
 import pytest
 import torch
 from safetensors import safe_open
@@ -20,7 +17,7 @@ from transformers.modeling_rope_utils import ROPE_INIT_FUNCTIONS
 from transformers.models.llama import modeling_llama as llama
 
 import pe_lib.numpy as pe
-from pe_lib.book import rope
+from pe_book import rope
 from pe_lib.torch import RotaryPositionalEncoding, SinusoidalPositionalEncoding
 
 HEADS, HEAD_DIM, LENGTH = 4, 32, 40
@@ -40,15 +37,23 @@ def config(**options: Any) -> LlamaConfig:
     ],
 )
 def test_a_module_turns_as_llama_at_every_position(scaling: dict[str, Any]) -> None:
-    """Entry by entry: the peer's frequencies given to ours, and its factor on cos and sin."""
+    """Entry by entry: the peer's frequencies given to ours, and its attention factor."""
     parameters = scaling | {"rope_theta": 500_000.0, "original_max_position_embeddings": 512}
     peer = llama.LlamaRotaryEmbedding(config(rope_parameters=parameters))
     their_cos, their_sin = peer(torch.zeros(1), torch.arange(LENGTH)[None])
-    rotary = RotaryPositionalEncoding(HEAD_DIM, frequencies=peer.inv_freq, layout="split")
-    cos, sin = (peer.attention_scaling * part for part in rotary.tables(torch.arange(LENGTH)))
+    rotary = RotaryPositionalEncoding(
+        HEAD_DIM,
+        frequencies=peer.inv_freq,
+        attention_factor=peer.attention_scaling,
+        layout="split",
+    )
+    assert (rotary.attention_factor > 1.2) == (scaling["rope_type"] == "yarn")
+    tables = rotary.tables(torch.arange(LENGTH))
     x = torch.randn(2, HEADS, LENGTH, HEAD_DIM)
     theirs = llama.apply_rotary_pos_emb(x, x, their_cos, their_sin)[0]
-    assert (rotary(x, tables=(cos, sin)) - theirs).abs().max() < FLOAT32_ANGLE
+    ids = torch.arange(LENGTH).expand(2, -1)
+    for ours in (rotary(x), rotary(x, positions=ids), rotary(x, tables=tables)):
+        assert (ours - theirs).abs().max() < FLOAT32_ANGLE
     as_ours = np.allclose(peer.inv_freq, pe.frequencies(HEAD_DIM, base=500_000), rtol=1e-6)
     assert as_ours == (scaling["rope_type"] == "default")
 
@@ -75,66 +80,6 @@ def test_the_book_s_scaled_frequencies_are_the_peers(
     )
     np.testing.assert_allclose(ours(scale, d, base, length), theirs, rtol=1e-5)
     assert factor == pytest.approx(0.1 * np.log(scale) + 1 if kind == "yarn" else 1)
-
-
-# The cheat sheet's table of model families
-
-SHEET = (Path(__file__).parents[1] / "book" / "cheat_sheet.md").read_text()
-FAMILIES = [
-    (module, layout, share)
-    for names, layout, share in re.findall(
-        r"^\| ((?:`\w+` ?)+) \| .+? \| `(\w+)` \| (.+?) \|$",
-        prose.section(SHEET, "RoPE by model family"),
-        re.M,
-    )
-    for module in names[1:-1].split("` `")
-]
-assert len(FAMILIES) > 15, "the table has another form"
-
-
-def turned_at_one(family: str) -> tuple[Tensor, int]:
-    """What a family's code makes of each unit vector that turns, and the width of its head."""
-    module = importlib.import_module(f"transformers.models.{family}.modeling_{family}")
-    if hasattr(module, "create_sinusoidal_positions"):  # GPT-J's kind
-        (name,) = {n for n in dir(module) if re.fullmatch(r"(GPTJ|CodeGen)Config", n)}
-        config = getattr(module, name)()
-        r = config.rotary_dim
-        sin, cos = module.create_sinusoidal_positions(2, r)[1:2][None].chunk(2, dim=-1)
-        units = torch.eye(r)[:, None, None]
-        return module.apply_rotary_pos_emb(units, sin, cos)[:, 0, 0], config.n_embd // config.n_head
-    (name,) = {n for n in dir(module) if re.fullmatch(r"(?!.*Vision)\w+RotaryEmbedding", n)}
-    config = getattr(module, name.replace("RotaryEmbedding", "Config"))()
-    width = getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads
-    tables: Any = getattr(module, name)(config)(torch.zeros(1, 1, width), torch.tensor([[1]]))
-    if torch.is_tensor(tables):  # one complex number for each pair
-        units = torch.eye(2 * tables.shape[-1])[None, None]
-        return module.apply_rotary_emb(units, units, tables)[0][0, 0], width
-    cos, sin = tables
-    apply = module.apply_rotary_pos_emb
-    if getattr(config, "rope_interleave", False):
-        apply = module.apply_rotary_pos_emb_interleave
-    r = 2 * cos.shape[-1] if family == "gpt_oss" else cos.shape[-1]  # there, one entry a pair
-    units = torch.eye(r)[:, None, None]
-    turned: Tensor = apply(units, units, cos, sin)[0][:, 0, 0]
-    return turned, width
-
-
-@pytest.mark.parametrize(("family", "layout", "share"), FAMILIES)
-def test_family_turns_as_the_sheet_says_and_as_our_module(
-    family: str, layout: Any, share: str
-) -> None:
-    """By its first pair, which turns by 1 whatever the base."""
-    turned, width = turned_at_one(family)
-    r = len(turned)
-    assert r / width == {"all": 1, "1/2": 1 / 2, "1/4": 1 / 4}[share]
-    ours = RotaryPositionalEncoding(width, rotary_dim=r, layout=layout)
-    rows = ours(torch.eye(width)[:, None], offset=1)[:, 0]
-    assert torch.equal(rows[r:], torch.eye(width)[r:])
-    pair = [0, {"split": r // 2, "interleaved": 1}[layout]]
-    mine, theirs = (half[pair].abs().sum(0) > 1e-9 for half in (rows, turned))
-    assert mine.sum() == theirs.sum() == 2  # DeepSeek moves a pair to other places
-    length = turned[0].norm()  # YaRN's factor, in gpt-oss
-    torch.testing.assert_close(rows[pair][:, mine], turned[pair][:, theirs] / length)
 
 
 class Reader(PreTrainedModel):  # type: ignore[misc]

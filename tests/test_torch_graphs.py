@@ -1,8 +1,11 @@
 """`torch.compile` and `torch.export`: whole graphs, symbolic lengths, the same numbers."""
 
 import shutil
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,6 +16,7 @@ from torch._inductor import config
 from pe_lib.torch import (
     RotaryPositionalEncoding,
     SinusoidalPositionalEncoding,
+    attention_terms,
     frequencies,
     rotate,
     rotation_matrix,
@@ -89,6 +93,32 @@ def test_functions_compile_whole_with_symbolic_sizes() -> None:
                 assert torch.allclose(found, expected, rtol=0, atol=8 * eps)
 
 
+def test_host_integers_keep_their_digits_in_a_graph() -> None:
+    """Above 2⁵³ too, where a float64 has no odd numbers; numbers, lists and arrays."""
+    far, x = 2**53 + 1, torch.randn(3, 8)
+
+    def call(x: Tensor) -> list[Tensor]:
+        return [
+            sinusoidal_encoding([far, -far, 2**62 + 1], 8),
+            sinusoidal_encoding([0.5, 3], 8),
+            rotate(x, far),
+            rotation_matrix(far, 8),
+            similarity([far, 1], 8),
+        ]
+
+    for found, expected in zip(compiled(call)(x), call(x), strict=True):
+        assert torch.allclose(found, expected, rtol=0, atol=1e-6)
+
+
+def test_attention_terms_compile_whole() -> None:
+    arrays = torch.randn(2, 3, 8), torch.randn(4, 8), torch.randn(3, 8), torch.randn(4, 8)
+    weights = torch.randn(8, 5), torch.randn(8, 5)
+    graph = compiled(attention_terms, dynamic=True)
+    expected = attention_terms(*arrays, *weights)
+    for found, term in zip(graph(*arrays, *weights), expected, strict=True):
+        assert torch.allclose(found, term, atol=1e-4)
+
+
 def test_generated_code_of_a_model() -> None:
     """Two widths in one graph, forward and backward, through x and positions. A compiler that fuses
     or reorders could lose the digits of a far position that cancel: it does not."""
@@ -133,6 +163,27 @@ def test_export_with_a_dynamic_length(strict: bool) -> None:
         for length in (2, 8, 100):
             x = torch.randn(2, length, 16)
             assert torch.allclose(exported.module()(x), layer(x), rtol=0, atol=1e-6)
+
+
+def test_an_exported_program_is_loaded_without_the_library(tmp_path: Path) -> None:
+    """Its constants are part of it."""
+    program = tmp_path / "program.pt2"
+    module = RotaryPositionalEncoding(16, layout="split")
+    shapes = ({1: torch.export.Dim("seq", min=2, max=1000)},)
+    exported = torch.export.export(
+        module, (torch.randn(1, 6, 16),), dynamic_shapes=shapes, strict=False
+    )
+    torch.export.save(exported, program)
+    x = torch.randn(1, 9, 16)
+    torch.save((x, module(x)), tmp_path / "values.pt")
+    code = f"""
+import sys, torch
+x, expected = torch.load({str(tmp_path / "values.pt")!r})
+found = torch.export.load({str(program)!r}).module()(x)
+assert torch.allclose(found, expected, rtol=0, atol=1e-6)
+assert not [name for name in sys.modules if name.startswith("pe_lib")]
+"""
+    subprocess.run([sys.executable, "-c", code], check=True)
 
 
 def test_a_graph_refuses_what_eager_mode_refuses() -> None:

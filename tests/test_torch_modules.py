@@ -126,6 +126,7 @@ def test_the_device_is_the_one_asked_for() -> None:
     for result in (
         sinusoidal_encoding(torch.arange(3), 8, device="meta"),
         rotate(x, positions),
+        rotate(x, torch.tensor(3)),  # a number, wherever it lies
         rotation_matrix(1, 8, device="meta"),
         similarity(torch.arange(3), 8, device="meta"),
         RotaryPositionalEncoding(8, layout="split")(x, positions=positions),
@@ -163,7 +164,7 @@ def test_long_sequences_are_turned_in_parts_without_changing_a_bit(
     steps = [rotary(x[:, :, n : n + 1], offset=n) for n in range(300)]
     assert torch.equal(torch.cat(steps, dim=-2), rotary(x))
     assert torch.equal(rotary(x), rotary(x.float()).to(dtype))
-    assert len(rotary._held[x.device, torch.float32][0]) == 512  # it doubles
+    assert len(rotary._cache[x.device, torch.float32][0]) == 512  # it doubles
     assert torch.equal(rotate(x, 5, layout=layout)[:, 3:4], rotate(x[:, 3:4], 5, layout=layout))
 
 
@@ -193,6 +194,21 @@ def test_a_decode_step_is_a_few_kernels(layout: Any, dtype: torch.dtype) -> None
         rotary(x, tables=tables)
     assert 1 <= by_offset.count <= most
     assert 1 <= by_tables.count <= most + (layout == "interleaved")
+
+
+@both_layouts
+def test_an_offset_for_each_row_costs_a_look_and_a_gather(layout: Any) -> None:
+    """Beside a step from ready tables: the smallest and the largest offset are looked at, and each
+    table is gathered from once."""
+    rotary, x = RotaryPositionalEncoding(64, layout=layout), torch.randn(8, 4, 1, 64)
+    starts = torch.arange(8)
+    tables = rotary.tables(starts[:, None])
+    with Kernels() as by_tables:
+        rotary(x, tables=tables)
+    with Kernels() as by_offsets:
+        rotary(x, offset=starts)
+    look = 3  # one operator, and two numbers that come out of it
+    assert by_offsets.count <= by_tables.count + look + len(tables)
 
 
 @pytest.mark.parametrize("seq_len", [1, 64 * 40, 64 * 129 + 5])

@@ -1,5 +1,6 @@
 """Derivatives, maps and traces: PyTorch sees all that it must, and nothing outlives it."""
 
+import io
 import warnings
 from collections.abc import Callable
 from functools import partial
@@ -57,6 +58,18 @@ def test_rounding_to_a_half_type_keeps_the_derivative() -> None:
         assert torch.allclose(way(P).double(), slope, rtol=0, atol=0.01)
 
 
+def check_ordinary(module: Any) -> None:
+    """`torch.equal` accepts wrappers; a list of values, a file and a graph do not."""
+    (rows,) = module._cache.values()
+    for part in rows:
+        assert type(part) is Tensor
+        assert len(part.tolist()) >= 100
+        torch.save(part, io.BytesIO())
+    x = torch.zeros(1, 100, 8)
+    graph: Callable[[Tensor], Tensor] = torch.compile(module, fullgraph=True, backend="eager")
+    assert torch.equal(graph(x), module(x))
+
+
 def test_what_transforms_wrap_does_not_stay_in_a_module() -> None:
     x, expected = torch.zeros(1, 100, 8), sinusoidal_table(100, 8)
     ways: list[Callable[[SinusoidalPositionalEncoding], Tensor]] = [
@@ -69,10 +82,20 @@ def test_what_transforms_wrap_does_not_stay_in_a_module() -> None:
         module = SinusoidalPositionalEncoding(8, 4)
         assert torch.equal(way(module).reshape(100, 8), expected)
         assert torch.equal(module(x)[0], expected)
+        check_ordinary(module)
+    modules = SinusoidalPositionalEncoding(8), RotaryPositionalEncoding(8)
+    with FakeTensorMode(allow_non_fake_inputs=True):  # a real x, and a first call
+        for cold in modules:
+            assert cold(x).shape == x.shape
+    for cold in modules:
+        assert type(cold(x)) is Tensor
+        check_ordinary(cold)
     with FakeTensorMode(allow_non_fake_inputs=True) as mode:
         assert module(mode.from_tensor(x)).shape == x.shape
         assert sinusoidal_encoding(torch.arange(3), 38).shape == (3, 38)
         assert RotaryPositionalEncoding(8)(torch.zeros(1, 9, 8)).shape == (1, 9, 8)
+    with FakeTensorMode() as strict:  # and real rows that are cached, which it cannot combine with
+        assert module(strict.from_tensor(x)).shape == x.shape
     assert type(module(x)) is Tensor
     assert torch.isfinite(sinusoidal_encoding(torch.arange(3), 38)).all()
 

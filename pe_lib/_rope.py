@@ -1,0 +1,507 @@
+"""RoPE as checkpoints have it: frequencies from the fields of a configuration, and weights in the
+layout of somebody else's code. The field names are those of ``config.rope_parameters`` in
+transformers 5, which are also those of ``rope_scaling`` in a ``config.json``.
+
+Notation: a head has ``pairs`` pairs that turn; pair i turns at the unscaled frequency
+ω_i = rope_theta^(−i/pairs), in radians per position, and its wavelength is 2π/ω_i positions. Each
+scaling below is a function of the unscaled frequencies and of the fields that it uses, so its
+signature says which fields a ``rope_type`` needs and which values are taken where a field is left
+out.
+"""
+
+import inspect
+import math
+import reprlib
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple, SupportsIndex, TypedDict, Unpack
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from pe_lib import _checks as check
+from pe_lib import _exact
+from pe_lib._checks import Layout
+
+Frequencies = NDArray[np.float64]
+
+
+class RotaryFrequencies(NamedTuple):
+    """What `rotary_frequencies` returns: two arguments of ``RotaryPositionalEncoding``.
+
+    ``frequencies`` are in radians per position, one for each pair that turns, a float64 array or
+    tensor of shape (rotary_dim // 2,). ``attention_factor`` multiplies every cosine and sine, so it
+    multiplies a score of two rotated vectors by its square.
+
+    >>> RotaryFrequencies(np.array([1.0, 0.1]), 1.0).attention_factor
+    1.0
+    """
+
+    frequencies: Any
+    attention_factor: float
+
+
+class RopeParameters(TypedDict, total=False):
+    """The fields of a configuration's ``rope_parameters``. None, a file's null, leaves one out."""
+
+    rope_type: str | None
+    type: str | None  # the older name of rope_type
+    rope_theta: float | None
+    partial_rotary_factor: float | None
+    factor: float | None
+    original_max_position_embeddings: int | None
+    low_freq_factor: float | None
+    high_freq_factor: float | None
+    beta_fast: float | None
+    beta_slow: float | None
+    attention_factor: float | None
+    mscale: float | None
+    mscale_all_dim: float | None
+    truncate: bool | None
+    short_factor: Sequence[float] | None
+    long_factor: Sequence[float] | None
+    max_position_embeddings: int | None
+    # These say something other than frequencies: which position turns a pair, a temperature of the
+    # queries that grows with the position, whether a model was trained after it was scaled.
+    mrope_section: Sequence[int] | None
+    mrope_interleaved: bool | None
+    llama_4_scaling_beta: float | None
+    finetuned: bool | None
+
+
+AT_LEAST = {"mscale": 0, "mscale_all_dim": 0, "factor": 1}  # other numbers must be above 0
+LENGTHS = ("seq_len", "max_position_embeddings", "original_max_position_embeddings")
+NOT_FREQUENCIES = ("mrope_section", "mrope_interleaved", "llama_4_scaling_beta", "finetuned")
+
+
+def rotary_frequencies(
+    head_dim: SupportsIndex,
+    *,
+    seq_len: SupportsIndex | None = None,
+    **rope_parameters: Unpack[RopeParameters],
+) -> RotaryFrequencies:
+    """The frequencies and the attention factor of RoPE, from the fields of a model's configuration.
+
+    For a model of transformers, ``rotary_frequencies(head_dim, **config.rope_parameters)`` gives
+    what the model turns by, and both results go to the module:
+    ``RotaryPositionalEncoding(head_dim, frequencies=…, attention_factor=…)``, with
+    ``rotary_dim=2 * len(frequencies)`` where only a part of each head turns. A configuration that
+    has one set of fields for each kind of layer, such as Gemma 3's, needs one call for each.
+
+    ``head_dim`` is the width of one head, a positive even integer. The fields of every type are
+    ``rope_theta``, the base, above 1 (10,000 by default), and ``partial_rotary_factor``, the part
+    of the head that turns (1 by default). Write ω_i for the unscaled frequencies, s for ``factor``
+    and L for ``original_max_position_embeddings``, the length that the model was first trained
+    for. What ``rope_type`` may be, and which fields each type needs beside these:
+
+    ``"default"``
+        ω_i as they are. ``"mrope"``, in files of Qwen2-VL, is the same.
+    ``"linear"``
+        Needs ``factor``. ω_i/s: position interpolation (Chen et al., 2023).
+    ``"ntk"``
+        Needs ``factor``. A larger base, rope_theta·s^(d/(d−2)) for d entries that turn. The fastest
+        pair stays, and the slowest is divided by s: NTK-aware scaling (bloc97, 2023). Transformers
+        has it in its dynamic form only.
+    ``"dynamic"``
+        Needs ``factor``, ``max_position_embeddings`` and ``seq_len``. For this type the trained
+        length is ``max_position_embeddings``, and not L. Up to it ω_i. Beyond it NTK-aware scaling
+        by s·seq_len/max_position_embeddings − (s − 1), which grows with the text.
+    ``"yarn"``
+        Needs L, and ``factor`` or ``max_position_embeddings``. Pairs that make more than
+        ``beta_fast`` turns (32) within L stay, pairs that make less than ``beta_slow`` (1) are
+        divided by s, with a ramp between them that is linear in i (Peng et al., 2023).
+        ``truncate=False`` leaves the ends of the ramp unrounded. Let m(a) = 0.1·a·ln s + 1. The
+        attention factor is ``attention_factor`` if it is given. If not, it is
+        m(mscale)/m(mscale_all_dim) if both are given and not 0, and m(1) otherwise.
+    ``"longrope"``
+        Needs L, ``seq_len``, ``short_factor`` and ``long_factor``, and ``factor`` or
+        ``max_position_embeddings``. ω_i/short_factor[i] for texts up to L, ω_i/long_factor[i] for
+        longer ones (Ding et al., 2024). The attention factor is ``attention_factor``, or else
+        √(1 + ln s/ln L).
+    ``"llama3"``
+        Needs L, ``factor``, ``low_freq_factor`` and ``high_freq_factor``. Pairs that make more than
+        ``high_freq_factor`` turns within L stay, pairs that make less than ``low_freq_factor`` are
+        divided by s, and the others are a mean of the two, weighted by their number of turns
+        (Llama Team, 2024).
+    ``"proportional"``
+        The first ``partial_rotary_factor`` of the pairs have the frequencies of the whole head, and
+        the others stand still: their frequency is 0. All are divided by ``factor``, if given.
+
+    Where ``factor`` is left out of ``"yarn"`` or ``"longrope"``, it is ``max_position_embeddings``
+    divided by L. If ``factor`` is given, it is used even if it disagrees with these lengths, as in
+    the file of a model that was extended later and keeps its old ``max_position_embeddings``.
+
+    **A filled cache.** Only ``"dynamic"`` and ``"longrope"`` depend on ``seq_len``, the length of
+    the longest text that the frequencies will serve. Cached keys keep the rotation with which they
+    were stored, so a query has to be turned by the same frequencies; otherwise its scores with them
+    depend on both positions, and not only on the offset. So decide ``seq_len`` before the first
+    token, for the prompt together with everything that will be generated, and keep the frequencies
+    until the cache is empty. The attention factor is the same at every length.
+
+    The frequencies are new, and computed in float64: their relative error is below 10⁻¹⁴ in every
+    configuration that the tests try, and those of ``"default"`` are the float64 numbers nearest to
+    the exact values. Transformers computes them in float32. DeepSeek's layers multiply their scores
+    by m(mscale_all_dim)² as well, which is not part of the rotation.
+
+    A field that is missing, out of range, or not used by the ``rope_type`` gets a ``ValueError``
+    that names it, its value and what is allowed; None counts as left out. There is one exception:
+    ``seq_len``, ``max_position_embeddings`` and ``original_max_position_embeddings`` describe the
+    model rather than its scaling, so every type accepts them. An unknown name gets a ``TypeError``.
+
+    >>> rotary_frequencies(8, rope_theta=100, rope_type="linear", factor=4).frequencies.round(4)
+    array([0.25  , 0.0791, 0.025 , 0.0079])
+    >>> rotary_frequencies(
+    ...     64, rope_theta=150_000, rope_type="yarn", factor=32, truncate=False,
+    ...     original_max_position_embeddings=4096,
+    ... ).attention_factor  # of gpt-oss, whose scores are multiplied by its square, 1.81
+    1.3465735902799727
+    """
+    head_dim = check.even("head_dim", head_dim)
+    _check_names(rope_parameters)
+    fields = {
+        name: _checked(name, value)
+        for name, value in {**rope_parameters, "seq_len": seq_len}.items()
+        if value is not None and name not in NOT_FREQUENCIES
+    }
+    older_name = fields.pop("type", "default")
+    rope_type = fields.pop("rope_type", older_name)
+    check.choice("rope_type", rope_type, tuple(SCALINGS))
+    fields = {"rope_theta": 10_000.0, "partial_rotary_factor": 1.0} | fields
+    rotary_dim = head_dim
+    if rope_type != "proportional":  # which sets the frequency of the other pairs to 0 instead
+        rotary_dim = _rotary_dim(head_dim, fields["partial_rotary_factor"])
+    _check_lengths(fields)
+
+    scaling = SCALINGS[rope_type]
+    config = check.frequency_config(rotary_dim, fields["rope_theta"], "paper")
+    unscaled = _exact.frequencies(config).omega.copy()
+    return scaling(unscaled, **_used_fields(rope_type, scaling, fields))
+
+
+def convert_layout(
+    weights: ArrayLike,
+    head_dim: SupportsIndex,
+    *,
+    to: Layout,
+    rotary_dim: SupportsIndex | None = None,
+    axis: SupportsIndex = 0,
+) -> NDArray:
+    """Reorder the weights of the projections to queries or keys, from one layout to the other.
+
+    Interleaved code pairs the entries 2i and 2i + 1 of a head; split code pairs i and
+    i + rotary_dim/2. A checkpoint made for one of them runs in the other without an error, and is
+    wrong. There are two remedies. If the code can choose, as ``RotaryPositionalEncoding`` can, set
+    its ``layout`` to that of the checkpoint, and leave the weights alone. Otherwise reorder the
+    outputs of the projections: scores stay as they were, because queries and keys are reordered
+    alike.
+
+    ``to`` is the layout of the result, ``"split"`` or ``"interleaved"``; ``weights`` are in the
+    other one. Their ``axis`` holds the entries of one or more heads, ``head_dim`` each, one head
+    after the other; every other axis stays as it is. What to convert:
+
+    ============================================  ==========================================
+    weight of ``nn.Linear``                       (heads · head_dim, in_features), axis 0
+    its bias                                      (heads · head_dim,)
+    a matrix W that is used as x @ W              (in_features, heads · head_dim), ``axis=-1``
+    key weights of grouped-query attention        the same, with fewer heads
+    weight of a norm of each query or key         (head_dim,)
+    LoRA: the factor B                            (heads · head_dim, r), axis 0; A stays
+    ============================================  ==========================================
+
+    Convert what belongs to queries **and** keys, never values or the output projection. A matrix
+    that holds queries, keys and values must be taken apart first. ``rotary_dim`` is the number of
+    entries of a head, from the first, that turn; the others stay in their places.
+
+    The result is a new array, a permutation of what was given: bit for bit the same numbers, and
+    converting back restores the original. A width that is no multiple of ``head_dim``, and a
+    ``rotary_dim`` that is odd or exceeds it, get a ``ValueError``.
+
+    >>> convert_layout([0, 1, 2, 3, 4, 5, 6, 7], 8, to="split")
+    array([0, 2, 4, 6, 1, 3, 5, 7])
+    >>> convert_layout([0, 2, 4, 6, 1, 3, 5, 7], 8, to="interleaved")
+    array([0, 1, 2, 3, 4, 5, 6, 7])
+    """
+    weights = np.asarray(weights)
+    order = layout_order(weights.shape, head_dim, to, rotary_dim, axis)
+    return np.take(weights, order, axis)
+
+
+def layout_order(
+    shape: tuple[int, ...],
+    head_dim: SupportsIndex,
+    to: Layout,
+    rotary_dim: SupportsIndex | None,
+    axis: SupportsIndex,
+) -> NDArray[np.intp]:
+    """For each entry along ``axis`` of a converted array, the entry that it is taken from."""
+    check.choice("to", to, check.LAYOUTS)
+    width = check.even("head_dim", head_dim)
+    turned = width if rotary_dim is None else check.even("rotary_dim", rotary_dim)
+    if turned > width:
+        raise ValueError(f"rotary_dim must be at most head_dim = {width}, got {turned}")
+    axis = check.integer("axis", axis)
+    if not -len(shape) <= axis < len(shape):
+        raise ValueError(f"axis must be an axis of weights, whose shape is {shape}, got {axis}")
+    if shape[axis] % width != 0:
+        raise ValueError(
+            f"axis {axis} of weights must be a multiple of head_dim = {width}, got shape {shape}"
+        )
+    evens_and_odds = np.arange(turned).reshape(turned // 2, 2)
+    from_interleaved = evens_and_odds.T.ravel()
+    of_one_head = np.arange(width)
+    of_one_head[:turned] = from_interleaved if to == "split" else from_interleaved.argsort()
+    starts = np.arange(0, shape[axis], width)
+    return (starts[:, np.newaxis] + of_one_head).ravel()
+
+
+# ---- The scalings, one function for each
+
+
+def _default(unscaled: Frequencies) -> RotaryFrequencies:
+    return RotaryFrequencies(unscaled, 1.0)
+
+
+def _linear(unscaled: Frequencies, *, factor: float) -> RotaryFrequencies:
+    """Position interpolation: position x is treated as x/factor."""
+    return RotaryFrequencies(unscaled / factor, 1.0)
+
+
+def _ntk(unscaled: Frequencies, *, factor: float) -> RotaryFrequencies:
+    """NTK-aware scaling. With the base rope_theta·s^(d/(d−2)), where d = 2·pairs, ω_i becomes
+    ω_i·s^(−i/(pairs − 1)): the first pair stays as it is, the last one is divided by s."""
+    pairs = len(unscaled)
+    share = np.arange(pairs) / max(pairs - 1, 1)
+    return RotaryFrequencies(unscaled * factor**-share, 1.0)
+
+
+def _dynamic(
+    unscaled: Frequencies, *, factor: float, max_position_embeddings: int, seq_len: int
+) -> RotaryFrequencies:
+    """NTK-aware scaling whose factor is 1 up to the trained length and grows from there on."""
+    times_the_trained_length = max(seq_len / max_position_embeddings, 1.0)
+    return _ntk(unscaled, factor=factor * times_the_trained_length - (factor - 1))
+
+
+def _yarn(
+    unscaled: Frequencies,
+    *,
+    rope_theta: float,
+    original_max_position_embeddings: int,
+    factor: float | None = None,
+    max_position_embeddings: int | None = None,
+    beta_fast: float = 32.0,
+    beta_slow: float = 1.0,
+    truncate: bool = True,
+    attention_factor: float | None = None,
+    mscale: float = 0.0,
+    mscale_all_dim: float = 0.0,
+) -> RotaryFrequencies:
+    """The ramp is linear in the index of the pair, as in the code of YaRN's authors. Their bound
+    for its end, the last entry instead of the last pair, is kept as well."""
+    if beta_slow > beta_fast:
+        raise ValueError(f"beta_slow must be at most beta_fast = {beta_fast}, got {beta_slow}")
+    factor = _factor_or_ratio(factor, max_position_embeddings, original_max_position_embeddings)
+    pairs = len(unscaled)
+
+    def pair_that_makes(turns: float) -> float:
+        """The real i whose pair makes so many turns within the trained length: ω_i·L = 2π·turns."""
+        frequency = 2 * math.pi * turns / original_max_position_embeddings
+        return -pairs * math.log(frequency) / math.log(rope_theta)
+
+    first, last = pair_that_makes(beta_fast), pair_that_makes(beta_slow)
+    if truncate:
+        first, last = math.floor(first), math.ceil(last)
+    first, last = max(first, 0), min(last, 2 * pairs - 1)
+    length = last - first if last != first else 0.001  # a ramp of no length is a step
+    interpolated = np.clip((np.arange(pairs) - first) / length, 0, 1)
+    frequencies = unscaled * (1 - interpolated) + unscaled / factor * interpolated
+
+    if attention_factor is None:
+        attention_factor = _yarn_scale(factor)
+        if mscale != 0 and mscale_all_dim != 0:
+            attention_factor = _yarn_scale(factor, mscale) / _yarn_scale(factor, mscale_all_dim)
+    return RotaryFrequencies(frequencies, attention_factor)
+
+
+def _yarn_scale(factor: float, mscale: float = 1.0) -> float:
+    """YaRN's recommended factor of cosines and sines, the m of `rotary_frequencies`."""
+    return 0.1 * mscale * math.log(factor) + 1.0
+
+
+def _longrope(
+    unscaled: Frequencies,
+    *,
+    short_factor: Sequence[float],
+    long_factor: Sequence[float],
+    original_max_position_embeddings: int,
+    seq_len: int,
+    factor: float | None = None,
+    max_position_embeddings: int | None = None,
+    attention_factor: float | None = None,
+) -> RotaryFrequencies:
+    """A divisor for each pair, found by search: one list for short texts, one for long ones."""
+    for name, divisors in (("short_factor", short_factor), ("long_factor", long_factor)):
+        if len(divisors) != len(unscaled):
+            raise ValueError(
+                f"{name} must have one number for each of the {len(unscaled)} pairs that turn, "
+                f"got {len(divisors)}: {reprlib.repr(divisors)}"
+            )
+    if attention_factor is None:
+        factor = _factor_or_ratio(factor, max_position_embeddings, original_max_position_embeddings)
+        trained = math.log(original_max_position_embeddings)
+        attention_factor = math.sqrt(1 + math.log(factor) / trained)
+    is_long = seq_len > original_max_position_embeddings
+    divisors = long_factor if is_long else short_factor
+    return RotaryFrequencies(unscaled / divisors, attention_factor)
+
+
+def _llama3(
+    unscaled: Frequencies,
+    *,
+    factor: float,
+    original_max_position_embeddings: int,
+    low_freq_factor: float,
+    high_freq_factor: float,
+) -> RotaryFrequencies:
+    """Llama 3.1's own: the weight of the unscaled frequency rises with the number of turns."""
+    if low_freq_factor >= high_freq_factor:
+        raise ValueError(
+            f"low_freq_factor must be less than high_freq_factor = {high_freq_factor}, "
+            f"got {low_freq_factor}"
+        )
+    turns = original_max_position_embeddings * unscaled / (2 * math.pi)
+    kept = np.clip((turns - low_freq_factor) / (high_freq_factor - low_freq_factor), 0, 1)
+    return RotaryFrequencies((1 - kept) * unscaled / factor + kept * unscaled, 1.0)
+
+
+def _proportional(
+    unscaled: Frequencies, *, partial_rotary_factor: float, factor: float = 1.0
+) -> RotaryFrequencies:
+    turning = int(partial_rotary_factor * len(unscaled))
+    frequencies = unscaled / factor
+    frequencies[turning:] = 0
+    return RotaryFrequencies(frequencies, 1.0)
+
+
+SCALINGS: dict[str, Callable[..., RotaryFrequencies]] = {
+    "default": _default,
+    "mrope": _default,
+    "linear": _linear,
+    "ntk": _ntk,
+    "dynamic": _dynamic,
+    "yarn": _yarn,
+    "longrope": _longrope,
+    "llama3": _llama3,
+    "proportional": _proportional,
+}
+
+
+def _factor_or_ratio(factor: float | None, longest: int | None, trained: int) -> float:
+    """``factor``, or else how many times the trained length the longest one is."""
+    if factor is not None:
+        return factor
+    if longest is None:
+        raise ValueError(
+            "factor must be given, or max_position_embeddings, which is divided by "
+            "original_max_position_embeddings in its place; got neither"
+        )
+    return longest / trained
+
+
+# ---- Checks of the fields
+
+
+def _check_names(fields: RopeParameters) -> None:
+    known = RopeParameters.__annotations__
+    for name, value in fields.items():
+        if name in known:
+            continue
+        if isinstance(value, dict):
+            raise TypeError(
+                "the fields of one kind of layer must be given, as in "
+                f"**rope_parameters[{name!r}], got a dict named {name!r}"
+            )
+        allowed = ", ".join(["seq_len", *known])
+        raise TypeError(f"{name!r} is no field of rope_parameters: allowed are {allowed}")
+
+
+def _checked(name: str, value: Any) -> Any:
+    """The value of a field in its plain form."""
+    if name in ("rope_type", "type"):
+        return value
+    if name in LENGTHS:
+        return check.integer(name, value, at_least=1)
+    if name == "truncate":
+        return _true_or_false(name, value)
+    if name in ("short_factor", "long_factor"):
+        return _divisors(name, value)
+    if name in AT_LEAST:
+        return _number(name, value, at_least=AT_LEAST[name])
+    number = _number(name, value, above=1 if name == "rope_theta" else 0)
+    if name == "partial_rotary_factor" and number > 1:
+        raise ValueError(f"partial_rotary_factor must be at most 1, got {value!r}")
+    return number
+
+
+def _true_or_false(name: str, value: Any) -> bool:
+    if not isinstance(value, bool):
+        raise TypeError(f"{name} must be True or False, got {value!r}")
+    return value
+
+
+def _divisors(name: str, values: Any) -> NDArray[np.float64]:
+    if not isinstance(values, Sequence | np.ndarray):
+        raise TypeError(f"{name} must be a list of positive numbers, got {values!r}")
+    return np.array([_number(f"each number in {name}", each, above=0) for each in values])
+
+
+def _number(
+    name: str, value: Any, *, at_least: float = -math.inf, above: float = -math.inf
+) -> float:
+    number = check.real(name, value)
+    if number < at_least:
+        raise ValueError(f"{name} must be at least {at_least}, got {value!r}")
+    if number <= above:
+        raise ValueError(f"{name} must be greater than {above}, got {value!r}")
+    return number
+
+
+def _rotary_dim(head_dim: int, partial_rotary_factor: float) -> int:
+    rotary_dim = int(head_dim * partial_rotary_factor)
+    if rotary_dim == 0 or rotary_dim % 2:
+        raise ValueError(
+            "partial_rotary_factor must leave a positive even number of entries that turn, "
+            f"got {partial_rotary_factor} of head_dim = {head_dim}, which are {rotary_dim}"
+        )
+    return rotary_dim
+
+
+def _check_lengths(fields: dict[str, Any]) -> None:
+    trained = fields.get("original_max_position_embeddings", 2)
+    if trained < 2:
+        raise ValueError(f"original_max_position_embeddings must be at least 2, got {trained}")
+    longest = fields.get("max_position_embeddings", trained)
+    if trained > longest:
+        raise ValueError(
+            "original_max_position_embeddings must be at most "
+            f"max_position_embeddings = {longest}, got {trained}"
+        )
+
+
+def _used_fields(
+    rope_type: str, scaling: Callable[..., RotaryFrequencies], fields: dict[str, Any]
+) -> dict[str, Any]:
+    """The fields that a scaling takes by name. Those that it needs must be there, and a field of
+    another scaling must not, because it would have no effect."""
+    parameters = inspect.signature(scaling).parameters
+    for name, parameter in parameters.items():
+        has_default = parameter.default is not parameter.empty
+        if name != "unscaled" and not has_default and name not in fields:
+            raise ValueError(f"{name} must be given for rope_type {rope_type!r}, got None")
+    of_every_type = ("rope_theta", "partial_rotary_factor", *LENGTHS)
+    for name, value in fields.items():
+        if name not in parameters and name not in of_every_type:
+            raise ValueError(
+                f"{name} must be left out for rope_type {rope_type!r}, which does not use it, "
+                f"got {reprlib.repr(value)}"
+            )
+    return {name: value for name, value in fields.items() if name in parameters}

@@ -1,1 +1,0 @@
-"""What the pages of the book share: figures, live figures, small models. No part of the library."""

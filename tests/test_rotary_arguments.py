@@ -1,0 +1,256 @@
+"""The arguments that models in use need: axes, offsets for each row of a batch, scaled attention,
+positions of several axes, and which shapes of positions are accepted."""
+
+from collections.abc import Iterator
+from functools import partial
+from typing import Any
+
+import pytest
+import torch
+from backends import both_layouts
+from torch import Tensor, nn
+from transformers.models.qwen2_vl import modeling_qwen2_vl as qwen2_vl
+from transformers.models.qwen3_vl import modeling_qwen3_vl as qwen3_vl
+
+from pe_lib.torch import (
+    RotaryPositionalEncoding,
+    SinusoidalPositionalEncoding,
+    frequencies,
+    rotate,
+    sinusoidal_encoding,
+)
+
+BATCH, HEADS, LENGTH, WIDTH = 2, 3, 5, 8
+exactly = partial(torch.testing.assert_close, rtol=0, atol=0)
+
+
+@pytest.fixture(autouse=True)
+def _forget_graphs() -> Iterator[None]:
+    yield
+    torch._dynamo.reset()
+
+
+def heads(**options: Any) -> Tensor:
+    return torch.randn(BATCH, HEADS, LENGTH, WIDTH, **options)
+
+
+# Which axis counts the positions
+
+
+@both_layouts
+@pytest.mark.parametrize("rotary_dim", [8, 4])
+def test_seq_dim_names_the_axis_of_the_sequence(layout: Any, rotary_dim: int) -> None:
+    """(batch, seq, heads, head_dim) and (seq, batch, heads, head_dim), counted from either end."""
+    x, ids, starts = heads(), torch.randint(0, 99, (BATCH, LENGTH)), torch.tensor([4, 70])
+    options: dict[str, Any] = {"layout": layout, "rotary_dim": rotary_dim}
+    usual = RotaryPositionalEncoding(WIDTH, **options)
+    calls: list[dict[str, Any]] = [
+        {},
+        {"offset": 7},
+        {"offset": starts},
+        {"positions": ids},
+        {"positions": ids[:1]},
+        {"positions": ids[0]},
+        {"tables": usual.tables(ids)},
+        {"tables": usual.tables(ids[0])},
+    ]
+    for order in ((0, 2, 1, 3), (2, 0, 1, 3)):
+        place = order.index(2)
+        for seq_dim in (place, place - 4):
+            rotary = RotaryPositionalEncoding(WIDTH, seq_dim=seq_dim, **options)
+            for call in calls:
+                found, expected = rotary(x.permute(order), **call), usual(x, **call)
+                torch.testing.assert_close(found, expected.permute(order))
+
+
+@pytest.mark.parametrize("length", [5, 2])  # 2 is the size of the batch as well
+def test_seq_dim_of_the_sinusoidal_module(length: int) -> None:
+    x, starts = torch.randn(2, length, 8), torch.tensor([3, 0])
+    ids = torch.randint(0, 99, (2, length))
+    usual, first = SinusoidalPositionalEncoding(8), SinusoidalPositionalEncoding(8, seq_dim=0)
+    for call in ({}, {"offset": 3}, {"offset": starts}, {"positions": ids}):
+        exactly(first(x.transpose(0, 1), **call), usual(x, **call).transpose(0, 1))
+
+
+def test_long_sequences_are_rotated_in_parts_along_their_own_axis() -> None:
+    x, ids = torch.randn(2, 300, 16, 64), torch.randint(0, 999, (2, 300))
+    usual = RotaryPositionalEncoding(64, layout="split")
+    rotary = RotaryPositionalEncoding(64, layout="split", seq_dim=1)
+    for call in ({}, {"positions": ids}, {"tables": usual.tables(ids)}):
+        expected = usual(x.transpose(1, 2), **call).transpose(1, 2)
+        exactly(rotary(x, **call), expected)
+
+
+# An offset for each row of the batch
+
+
+@pytest.mark.parametrize("starts", [[3, 0], [2047, 5], [2048, 4095], [10**7, 2], [-4, 6]])
+def test_an_offset_for_each_row_of_the_batch(starts: list[int]) -> None:
+    """Within the cached rows, past them, far off, and before 0."""
+    offset = torch.tensor(starts)
+    for module in (
+        SinusoidalPositionalEncoding(WIDTH),
+        RotaryPositionalEncoding(WIDTH, layout="split"),
+        RotaryPositionalEncoding(WIDTH),
+    ):
+        for x in (torch.randn(2, LENGTH, WIDTH), torch.randn(2, 1, WIDTH)):
+            rows = [module(x[n], offset=start) for n, start in enumerate(starts)]
+            torch.testing.assert_close(module(x, offset=offset), torch.stack(rows))
+    x, rotary = heads(), RotaryPositionalEncoding(WIDTH)
+    rows = [rotary(x[n], offset=start) for n, start in enumerate(starts)]
+    torch.testing.assert_close(rotary(x, offset=offset), torch.stack(rows))
+
+
+@pytest.mark.parametrize("layout", ["interleaved", "split"])
+def test_ragged_offsets_and_positions_compile_whole(layout: Any) -> None:
+    x, offset, ids = heads(), torch.tensor([900, 3]), torch.randint(0, 99, (BATCH, LENGTH))
+    rotary = RotaryPositionalEncoding(WIDTH, layout=layout, attention_factor=1.5)
+    graph = torch.compile(rotary, fullgraph=True, backend="aot_eager", dynamic=True)
+    for call in ({"offset": offset}, {"positions": ids}, {"tables": rotary.tables(ids)}):
+        torch.testing.assert_close(graph(x, **call), rotary(x, **call))
+
+
+# Shapes of positions
+
+
+def test_positions_of_the_field_s_shapes_are_accepted_and_mean_the_same() -> None:
+    x, ids = heads(), torch.randint(0, 99, (BATCH, LENGTH))
+    rotary = RotaryPositionalEncoding(WIDTH)
+    expected = torch.stack([rotary(x[n], positions=ids[n]) for n in range(BATCH)])
+    for positions in (ids, ids[:, None], ids[:, None].expand(-1, HEADS, -1), ids.double()):
+        torch.testing.assert_close(rotary(x, positions=positions), expected)
+        torch.testing.assert_close(rotary(x, tables=rotary.tables(positions)), expected)
+    exactly(rotary(x, positions=ids[:1]), rotary(x, positions=ids[0]))
+
+
+# Scaled attention
+
+
+@both_layouts
+def test_the_attention_factor_multiplies_queries_and_keys(layout: Any) -> None:
+    """In cached rows, for positions and in tables; entries that are not turned stay as they are."""
+    x, ids = heads(dtype=torch.float64), torch.randint(0, 99, (BATCH, LENGTH))
+    options: dict[str, Any] = {"layout": layout, "rotary_dim": 4}
+    plain = RotaryPositionalEncoding(WIDTH, **options)
+    scaled = RotaryPositionalEncoding(WIDTH, attention_factor=1.25, **options)
+    tables = partial(scaled.tables, dtype=torch.float64)
+    assert "attention_factor=1.25" in repr(scaled)
+    for ours, expected in (
+        (scaled(x), plain(x)),
+        (scaled(x, offset=10**9), plain(x, offset=10**9)),
+        (scaled(x, positions=ids), plain(x, positions=ids)),
+        (scaled(x, positions=ids + 0.5), plain(x, positions=ids + 0.5)),
+        (scaled(x, tables=tables(ids)), plain(x, positions=ids)),
+    ):
+        torch.testing.assert_close(ours[..., :4], 1.25 * expected[..., :4])
+        exactly(ours[..., 4:], x[..., 4:])
+
+
+# Positions of several axes
+
+
+def qwen2_vl_rotary() -> tuple[nn.Module, list[int]]:
+    parameters = {"rope_type": "default", "rope_theta": 1e6, "mrope_section": [16, 24, 24]}
+    config = qwen2_vl.Qwen2VLTextConfig(
+        hidden_size=256, num_attention_heads=2, rope_parameters=parameters
+    )
+    return qwen2_vl.Qwen2VLRotaryEmbedding(config), [0] * 16 + [1] * 24 + [2] * 24
+
+
+def qwen3_vl_rotary() -> tuple[nn.Module, list[int]]:
+    """Interleaved sections: time, height, width, time, … and time alone at the end."""
+    parameters = {"rope_type": "default", "rope_theta": 1e6, "mrope_section": [24, 20, 20]}
+    config = qwen3_vl.Qwen3VLTextConfig(head_dim=128, rope_parameters=parameters)
+    return qwen3_vl.Qwen3VLTextRotaryEmbedding(config), [0, 1, 2] * 20 + [0] * 4
+
+
+@pytest.mark.parametrize("build", [qwen2_vl_rotary, qwen3_vl_rotary])
+def test_three_axes_turn_as_in_qwen_vl(build: Any) -> None:
+    peer, pair_axes = build()
+    x = torch.randn(BATCH, HEADS, LENGTH, 128)
+    positions = torch.randint(0, 60, (3, BATCH, LENGTH))
+    cos, sin = peer(x, positions)
+    theirs, _ = qwen2_vl.apply_rotary_pos_emb(x, x, cos, sin)
+    rotary = RotaryPositionalEncoding(128, base=1e6, layout="split", pair_axes=pair_axes)
+    graph = torch.compile(rotary, fullgraph=True, backend="aot_eager")
+    for ours in (
+        rotary(x, positions=positions),
+        rotary(x, tables=rotary.tables(positions)),
+        graph(x, positions=positions),
+    ):
+        torch.testing.assert_close(ours, theirs, rtol=0, atol=1e-4)  # their angles are of float32
+    text = torch.arange(7, 7 + LENGTH).expand(3, BATCH, LENGTH)  # words: all axes agree
+    torch.testing.assert_close(rotary(x, positions=text), rotary(x, offset=7))
+
+
+@both_layouts
+def test_axial_positions_turn_half_of_the_pairs_by_row_and_half_by_column(layout: Any) -> None:
+    """On an image of 3 × 4 patches, with the frequencies of half a head for each axis."""
+    row, column = torch.meshgrid(torch.arange(3), torch.arange(4), indexing="ij")
+    positions = torch.stack((row.flatten(), column.flatten()))
+    omega = frequencies(8).tolist()
+    x = torch.randn(2, 12, 16, dtype=torch.float64)
+    axes = [0] * 4 + [1] * 4
+    rotary = RotaryPositionalEncoding(16, frequencies=omega * 2, layout=layout, pair_axes=axes)
+    by_axis = {"interleaved": (slice(0, 8), slice(8, 16))}.get(layout)
+    ours = rotary(x, positions=positions)
+    if by_axis is None:
+        order = torch.tensor([0, 1, 2, 3, 8, 9, 10, 11, 4, 5, 6, 7, 12, 13, 14, 15])
+        x, ours = x[..., order], ours[..., order]
+        by_axis = (slice(0, 8), slice(8, 16))
+    for place, along in zip(by_axis, positions, strict=True):
+        expected = rotate(x[..., place], -along, frequencies=omega, layout=layout)
+        torch.testing.assert_close(ours[..., place], expected)
+
+
+# What is cached, and when
+
+
+def test_a_huge_max_len_costs_nothing_at_the_first_token() -> None:
+    rotary = RotaryPositionalEncoding(64, max_len=2**40)
+    x = torch.randn(1, 1, 64)
+    rotary(x)
+    (cached,) = rotary._cache.values()
+    assert len(cached[0]) == 4096
+    rotary(x, offset=4096)
+    (cached,) = rotary._cache.values()
+    assert len(cached[0]) == 8192
+    rotary(torch.randn(1, 20_000, 64))
+    (cached,) = rotary._cache.values()
+    assert len(cached[0]) == 20_000
+    expected = rotate(x, torch.tensor([-19_999]))
+    torch.testing.assert_close(rotary(x, offset=19_999), expected)
+
+
+def test_a_first_call_within_max_len_caches_its_rows_and_one_beyond_does_not() -> None:
+    x = torch.randn(1, 1, 8)
+    for offset, cached in ((0, [64]), (40, [64]), (64, [65]), (65, [])):
+        rotary = RotaryPositionalEncoding(8, max_len=64)
+        rotary(x, offset=offset)
+        assert [len(rows[0]) for rows in rotary._cache.values()] == cached
+
+
+def test_a_parameter_uses_cached_rows() -> None:
+    module, x = RotaryPositionalEncoding(8), nn.Parameter(torch.randn(2, 3, 8))
+    module(x)
+    assert len(module._cache) == 1
+
+
+@both_layouts
+def test_integer_positions_in_range_are_looked_up(layout: Any, monkeypatch: Any) -> None:
+    """And others are computed, without growing the cache without bound."""
+    rotary = RotaryPositionalEncoding(8, max_len=64, layout=layout)
+    table = SinusoidalPositionalEncoding(8, max_len=64, layout=layout)
+    x = torch.randn(2, 3, 8)
+    rotary(x), table(x)
+    far = torch.tensor([0, 10**9, -5])
+    expected = x + sinusoidal_encoding(far, 8, layout=layout)
+    exactly(table(x, positions=far), expected)
+    torch.testing.assert_close(rotary(x, positions=far), rotate(x, -far, layout=layout))
+    assert [len(rows[0]) for rows in rotary._cache.values()] == [64]
+    for name in ("_encode", "_table"):
+        monkeypatch.setattr(f"pe_lib.torch.{name}", None)
+    positions = torch.tensor([[0, 63, 7], [1, 1, 1]])
+    rotary(x, positions=positions), table(x, positions=positions)
+    rotary(x, offset=torch.tensor([0, 61]))
+    rotary(x, tables=rotary.tables(positions))

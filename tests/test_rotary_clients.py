@@ -1,0 +1,423 @@
+"""Models of other libraries give the same outputs when our module does their rotation.
+
+Each model is small and has random weights, so nothing is downloaded. First it runs as it is. Then
+its rotary module hands our module and the positions to the layers, in place of cosines and sines,
+and each layer turns its queries and keys by our module. The rest stays the client's own code.
+"""
+
+import copy
+import importlib
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+from transformers import AutoConfig, AutoModel, DynamicCache
+
+from pe_lib.torch import RotaryPositionalEncoding, rotary_frequencies, sinusoidal_encoding
+
+LENGTH, PREFILL = 12, 7
+# The clients form angles in float32. An angle of at most 12 radians is then off by 2⁻²¹ at most,
+# and a few layers multiply that. Outputs are of magnitude 1.
+ROUNDING = 1e-4
+# How much outputs must change when nothing is rotated: otherwise a test would say nothing.
+ROTATION_MATTERS = 100 * ROUNDING
+
+
+@dataclass(frozen=True)
+class Client:
+    """A model of transformers, and what our module needs to know to stand in for its rotation."""
+
+    family: str
+    layout: Any = "split"
+    options: dict[str, Any] = field(default_factory=dict)  # beside SMALL
+    is_encoder: bool = False
+    seq_dim: int = -2
+    pair_axes: list[int] | None = None
+
+    @property
+    def code(self) -> Any:
+        """The module whose rotation is replaced."""
+        name = self.family.removesuffix("_text")
+        return importlib.import_module(f"transformers.models.{name}.modeling_{name}")
+
+
+SMALL = {
+    "vocab_size": 64,
+    "hidden_size": 64,
+    "intermediate_size": 32,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 4,
+    "num_key_value_heads": 2,
+    "head_dim": 16,
+    "initializer_range": 0.2,
+    "pad_token_id": 0,
+    "bos_token_id": 1,
+    "eos_token_id": 2,
+}
+EXPERTS = {"num_local_experts": 2, "num_experts_per_tok": 1}
+TWO_BASES = {"layer_types": ["sliding_attention", "full_attention"]}
+ONE_LAYER_UNROTATED = {"num_hidden_layers": 3, "no_rope_layers": [1, 0, 1]}
+LLAMA_3_1 = {
+    "rope_type": "llama3",
+    "rope_theta": 10_000.0,
+    "factor": 8.0,
+    "low_freq_factor": 1.0,
+    "high_freq_factor": 4.0,
+    "original_max_position_embeddings": 64,
+}
+THREE_AXES = {"rope_parameters": {"rope_theta": 100.0, "mrope_section": [2, 3, 3]}}
+IN_BLOCKS = [0, 0, 1, 1, 1, 2, 2, 2]  # the axis of each pair: time, height, width
+IN_TURNS = [0, 1, 2, 0, 1, 2, 0, 1]
+
+CLIENTS = {
+    "Llama": Client("llama"),
+    "Llama 3.1": Client("llama", options={"rope_parameters": LLAMA_3_1}),
+    "Qwen 3": Client("qwen3"),
+    "Gemma 3": Client("gemma3_text", options=TWO_BASES),
+    "ModernBERT": Client("modernbert", options=TWO_BASES, is_encoder=True),
+    "GPT-NeoX, a quarter of a head": Client("gpt_neox"),
+    "GLM 4, half of a head": Client("glm4", layout="interleaved"),
+    "Cohere": Client("cohere", layout="interleaved"),
+    "gpt_oss, YaRN": Client("gpt_oss", options=EXPERTS),
+    "SmolLM3": Client("smollm3", options=ONE_LAYER_UNROTATED),
+    "Llama 4": Client(
+        "llama4_text",
+        layout="interleaved",
+        options=EXPERTS | ONE_LAYER_UNROTATED,
+        seq_dim=-3,  # its queries are (batch, seq, heads, head_dim)
+    ),
+    "Qwen2-VL": Client("qwen2_vl_text", options=THREE_AXES, pair_axes=IN_BLOCKS),
+    "Qwen2.5-VL": Client("qwen2_5_vl_text", options=THREE_AXES, pair_axes=IN_BLOCKS),
+    "Qwen3-VL": Client("qwen3_vl_text", options=THREE_AXES, pair_axes=IN_TURNS),
+}
+
+
+def small_model(client: Client) -> nn.Module:
+    config = AutoConfig.for_model(client.family, **SMALL | client.options)
+    model: nn.Module = AutoModel.from_config(config).eval()
+    return model
+
+
+# ---- Our module in the place of a client's rotation
+
+
+def rotary_of(config: Any, client: Client, kind_of_layer: str | None) -> RotaryPositionalEncoding:
+    """Our module from the fields of a configuration, for all its layers or for one kind of them."""
+    fields = (
+        config.rope_parameters if kind_of_layer is None else config.rope_parameters[kind_of_layer]
+    )
+    frequencies, attention_factor = rotary_frequencies(
+        config.head_dim,
+        seq_len=LENGTH,
+        **{"max_position_embeddings": config.max_position_embeddings} | fields,
+    )
+    return RotaryPositionalEncoding(
+        config.head_dim,
+        rotary_dim=2 * len(frequencies),
+        frequencies=frequencies,
+        attention_factor=attention_factor,
+        layout=client.layout,
+        seq_dim=client.seq_dim,
+        pair_axes=client.pair_axes,
+    )
+
+
+class OurRotation(nn.Module):
+    """Takes the place of a client's rotary module. The pair that it returns goes through the layers
+    where the client's cosines and sines would, and arrives at `rotate_by_ours`."""
+
+    def __init__(self, modules: dict[str | None, RotaryPositionalEncoding]) -> None:
+        super().__init__()
+        self.modules_of_kinds = modules
+
+    def forward(self, x: Tensor, position_ids: Tensor, kind_of_layer: str | None = None) -> Any:
+        return self.modules_of_kinds[kind_of_layer], position_ids
+
+
+def rotate_by_ours(
+    q: Tensor,
+    k: Tensor,
+    rotary: RotaryPositionalEncoding,
+    positions: Tensor,
+    unsqueeze_dim: int = 1,
+) -> tuple[Tensor, Tensor]:
+    return rotary(q, positions=positions), rotary(k, positions=positions)
+
+
+class OurTables(OurRotation):
+    """The same with cosines and sines that our module made once, for all layers, q and k."""
+
+    def forward(self, x: Tensor, position_ids: Tensor, kind_of_layer: str | None = None) -> Any:
+        rotary = self.modules_of_kinds[kind_of_layer]
+        return rotary, rotary.tables(position_ids)
+
+
+def rotate_by_tables(
+    q: Tensor, k: Tensor, rotary: RotaryPositionalEncoding, tables: Any, unsqueeze_dim: int = 1
+) -> tuple[Tensor, Tensor]:
+    return rotary(q, tables=tables), rotary(k, tables=tables)
+
+
+class PositionsOnly(nn.Module):
+    """The same for Llama 4, whose layers expect one tensor."""
+
+    def forward(self, x: Tensor, position_ids: Tensor) -> Tensor:
+        return position_ids
+
+
+def modules_of(config: Any, client: Client) -> dict[str | None, RotaryPositionalEncoding]:
+    """One for each kind of layer that has fields of its own, or one for all layers."""
+    if "rope_type" in config.rope_parameters:
+        return {None: rotary_of(config, client, None)}
+    return {kind: rotary_of(config, client, kind) for kind in config.rope_parameters}
+
+
+def use_our_rotation(model: Any, client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    modules = modules_of(model.config, client)
+    if client.family == "llama4_text":
+        model.rotary_emb = PositionsOnly()
+        monkeypatch.setattr(
+            client.code,
+            "apply_rotary_emb",
+            lambda q, k, positions: rotate_by_ours(q, k, modules[None], positions),
+        )
+    else:
+        model.rotary_emb = OurRotation(modules)
+        monkeypatch.setattr(client.code, "apply_rotary_pos_emb", rotate_by_ours)
+
+
+def use_no_rotation(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    name = "apply_rotary_emb" if client.family == "llama4_text" else "apply_rotary_pos_emb"
+    monkeypatch.setattr(client.code, name, lambda q, k, *rest, **options: (q, k))
+
+
+# ---- What models do with positions. Each function returns the outputs of the real tokens.
+
+
+def ids_of(batch: int) -> Tensor:
+    generator = torch.Generator().manual_seed(0)
+    return torch.randint(1, 64, (batch, LENGTH), generator=generator)
+
+
+def positions_of(client: Client, places: Tensor) -> Tensor:
+    """Of shape (batch, seq); with three axes, as for text beside an image, (3, batch, seq)."""
+    if client.pair_axes is None:
+        return places
+    return torch.stack((places, 1 + places // 2, places // 3 + places % 3))
+
+
+def whole_pass(model: Any, client: Client) -> Tensor:
+    places = torch.arange(LENGTH).expand(2, LENGTH)
+    output: Tensor = model(ids_of(2), position_ids=positions_of(client, places)).last_hidden_state
+    return output
+
+
+def decoding(model: Any, client: Client) -> Tensor:
+    """The first tokens together, and each of the others alone, with a cache."""
+    places = torch.arange(LENGTH).expand(2, LENGTH)
+    return _in_steps(model, ids_of(2), positions_of(client, places), None).flatten(0, 1)
+
+
+def left_padding(model: Any, client: Client) -> Tensor:
+    """Prompts of different lengths in one batch, and then some steps of decoding."""
+    mask = torch.ones(2, LENGTH, dtype=torch.int64)
+    mask[1, :3] = 0
+    positions = positions_of(client, (mask.cumsum(-1) - 1).clamp(min=0))
+    if client.is_encoder:
+        output = model(ids_of(2), attention_mask=mask, position_ids=positions).last_hidden_state
+    else:
+        output = _in_steps(model, ids_of(2), positions, mask)
+    rows: Tensor = output[mask == 1]
+    return rows
+
+
+def _in_steps(model: Any, ids: Tensor, positions: Tensor, mask: Tensor | None) -> Tensor:
+    cache = DynamicCache(config=model.config)
+    outputs = []
+    for start, end in [(0, PREFILL), *((place, place + 1) for place in range(PREFILL, LENGTH))]:
+        step = model(
+            ids[:, start:end],
+            attention_mask=None if mask is None else mask[:, :end],
+            position_ids=positions[..., start:end],
+            past_key_values=cache,
+            use_cache=True,
+        )
+        outputs.append(step.last_hidden_state)
+    return torch.cat(outputs, dim=1)
+
+
+DOCUMENTS = (5, 7)
+
+
+def packing(model: Any, client: Client) -> Tensor:
+    """Two documents in one row. The mask separates them; positions start anew in each."""
+    places = torch.cat([torch.arange(length) for length in DOCUMENTS])[None]
+    document = torch.repeat_interleave(torch.tensor(DOCUMENTS))
+    may_see = document[:, None] == document
+    if not client.is_encoder:
+        may_see = may_see.tril()
+    mask = torch.where(may_see, 0.0, torch.finfo(torch.float32).min)[None, None]
+    output: Tensor = model(
+        ids_of(1), attention_mask=mask, position_ids=positions_of(client, places)
+    ).last_hidden_state
+    return output[0]
+
+
+def documents_alone(model: Any, client: Client) -> Tensor:
+    outputs = []
+    for ids in ids_of(1).split(DOCUMENTS, dim=1):
+        positions = positions_of(client, torch.arange(ids.shape[1])[None])
+        outputs.append(model(ids, position_ids=positions).last_hidden_state[0])
+    return torch.cat(outputs)
+
+
+CASES = [
+    pytest.param(client, situation, id=f"{name}, {situation.__name__}")
+    for name, client in CLIENTS.items()
+    for situation in (whole_pass, decoding, left_padding, packing)
+    if not (client.is_encoder and situation is decoding)
+]
+
+
+@torch.no_grad()
+@pytest.mark.parametrize(("client", "situation"), CASES)
+def test_outputs_are_the_client_s(
+    client: Client,
+    situation: Callable[[nn.Module, Client], Tensor],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    model = small_model(client)
+    theirs = situation(model, client)
+    with monkeypatch.context() as patch:
+        use_no_rotation(client, patch)
+        assert (situation(model, client) - theirs).abs().max() > ROTATION_MATTERS
+    use_our_rotation(model, client, monkeypatch)
+    assert (situation(model, client) - theirs).abs().max() < ROUNDING
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("client", CLIENTS.values(), ids=CLIENTS)
+def test_a_cache_padding_and_packing_change_nothing(
+    client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With our rotation: steps equal the whole pass, and packed documents are those alone."""
+    model = small_model(client)
+    use_our_rotation(model, client, monkeypatch)
+    torch.testing.assert_close(
+        packing(model, client), documents_alone(model, client), rtol=0, atol=ROUNDING
+    )
+    if not client.is_encoder:
+        whole = whole_pass(model, client).flatten(0, 1)
+        torch.testing.assert_close(decoding(model, client), whole, rtol=0, atol=ROUNDING)
+        padded = left_padding(model, client)[:LENGTH]  # the row without padding
+        torch.testing.assert_close(padded, whole[:LENGTH], rtol=0, atol=ROUNDING)
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("name", [name for name in CLIENTS if name != "Llama 4"])
+def test_tables_made_once_serve_all_layers(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    client = CLIENTS[name]
+    model: Any = small_model(client)
+    theirs = left_padding(model, client)
+    model.rotary_emb = OurTables(modules_of(model.config, client))
+    monkeypatch.setattr(client.code, "apply_rotary_pos_emb", rotate_by_tables)
+    assert (left_padding(model, client) - theirs).abs().max() < ROUNDING
+
+
+# ---- Frequencies that depend on the length of the text
+
+GROWING = {
+    "dynamic": Client(
+        "llama",
+        options={
+            "max_position_embeddings": 8,
+            "rope_parameters": {"rope_type": "dynamic", "rope_theta": 100.0, "factor": 4.0},
+        },
+    ),
+    "longrope": Client(
+        "phi3",
+        options={
+            "max_position_embeddings": 32,
+            "original_max_position_embeddings": 8,
+            "rope_parameters": {
+                "rope_type": "longrope",
+                "rope_theta": 100.0,
+                "short_factor": [1.0] * 8,
+                "long_factor": [1.0, 1.1, 1.4, 2.0, 2.5, 3.0, 3.5, 4.0],
+            },
+        },
+    ),
+}
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("client", GROWING.values(), ids=GROWING)
+def test_frequencies_that_change_under_a_filled_cache_are_wrong(
+    client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The whole pass of 12 tokens is ours and theirs. In steps with a cache, transformers changes
+    its frequencies after 8 tokens, when some keys were already stored; ours were decided for 12."""
+    model = small_model(client)
+    whole = whole_pass(model, client)
+    in_steps = decoding(copy.deepcopy(model), client)
+    assert (in_steps - whole.flatten(0, 1)).abs().max() > ROTATION_MATTERS
+    use_our_rotation(model, client, monkeypatch)
+    torch.testing.assert_close(whole_pass(model, client), whole, rtol=0, atol=ROUNDING)
+    torch.testing.assert_close(decoding(model, client), whole.flatten(0, 1), rtol=0, atol=ROUNDING)
+
+
+# ---- Clients that are not installed: their formulas
+
+
+def torchtune_rotary(x: Tensor, positions: Tensor, base: float) -> Tensor:
+    """What `RotaryPositionalEmbeddings` of torchtune 0.7 computes, for x of shape (batch, seq,
+    heads, head_dim) and ``input_pos`` of shape (batch, seq)."""
+    pairs = x.shape[-1] // 2
+    angle = positions[:, :, None, None].float() * base ** -(torch.arange(pairs) / pairs)
+    turned = torch.view_as_complex(x.unflatten(-1, (pairs, 2))) * torch.polar(
+        torch.ones_like(angle), angle
+    )
+    return torch.view_as_real(turned).flatten(-2)
+
+
+def test_torchtune_s_axes_and_input_pos() -> None:
+    """Packed in the first row, and further on in its document in the second."""
+    x = torch.randn(2, LENGTH, 3, 16)
+    positions = torch.stack((torch.arange(LENGTH) % 5, torch.arange(LENGTH) + 100))
+    rotary = RotaryPositionalEncoding(16, base=500_000, seq_dim=-3)
+    theirs = torchtune_rotary(x, positions, 500_000)
+    torch.testing.assert_close(rotary(x, positions=positions), theirs, rtol=0, atol=1e-4)
+    step = rotary(x[:, -1:], offset=positions[:, -1])  # one token for each sequence of a batch
+    torch.testing.assert_close(step, theirs[:, -1:], rtol=0, atol=1e-4)
+
+
+def diffusers_timesteps(
+    t: Tensor, width: int, *, flip: bool, shift: float, scale: float, max_period: float
+) -> Tensor:
+    """What ``get_timestep_embedding`` of diffusers 0.42 computes, in float32 like there; the
+    arguments are its ``flip_sin_to_cos``, ``downscale_freq_shift``, ``scale``, ``max_period``."""
+    half = width // 2
+    logarithm = -math.log(max_period) * torch.arange(half, dtype=torch.float32) / (half - shift)
+    angle = scale * (t.float()[:, None] * logarithm.exp())
+    halves = [angle.cos(), angle.sin()] if flip else [angle.sin(), angle.cos()]
+    return torch.cat(halves, dim=-1)
+
+
+@pytest.mark.parametrize("flip", [False, True])
+@pytest.mark.parametrize(("shift", "spacing"), [(0, "paper"), (1, "tensor2tensor")])
+@pytest.mark.parametrize(("scale", "base"), [(1.0, 10_000.0), (1000.0, 10_000.0), (1000.0, 256.0)])
+def test_diffusers_timestep_embedding(
+    flip: bool, shift: int, spacing: Any, scale: float, base: float
+) -> None:
+    """Timesteps between 0 and 1 are scaled by 1,000; those that count to 1,000 are not."""
+    t = torch.linspace(0, 1000 / scale, 37)
+    theirs = diffusers_timesteps(t, 64, flip=flip, shift=shift, scale=scale, max_period=base)
+    ours = sinusoidal_encoding(scale * t, 64, base=base, layout="split", spacing=spacing)
+    if flip:
+        ours = torch.cat(ours.chunk(2, dim=-1)[::-1], dim=-1)
+    # An angle of 1,000 in float32, after a power and two products, is off by some 2⁻¹⁴.
+    torch.testing.assert_close(ours, theirs, rtol=0, atol=2e-4)
