@@ -1,0 +1,1 @@
+"""What the pages of the book share: figures, live figures, small models. No part of the library."""

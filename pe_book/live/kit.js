@@ -1,0 +1,426 @@
+// The kit of the live figures: controls, dragging, play and address, for every kind.
+//
+// A kind of figure is one file beside this one, which calls `peLive.define(name, make)`. A notebook
+// gets draw.js, this file and that one as one module, through anywidget. The site loads the same texts
+// as plain scripts, since a module cannot be imported from a file: address, and gives `start` a
+// stand-in for the model.
+const peLive = (() => {
+  const kinds = {};
+  const NARROW = 520; // px of a picture's box below which its narrow drawing shows, as in kit.css
+
+  const { count, escape, tag } = peDraw;
+
+  // ---- Values ---------------------------------------------------------------------------------
+
+  /** The allowed value that is nearest to what was asked for, or the one to begin with. */
+  function allowed(control, asked, start) {
+    const number = String(asked ?? "").trim() === "" ? NaN : Number(asked);
+    if (control.choices) {
+      const values = control.choices.map(([value]) => value);
+      const same = values.find((value) => String(value) === String(asked));
+      if (same !== undefined || typeof values[0] !== "number" || Number.isNaN(number))
+        return same ?? start;
+      return values.reduce((a, b) => (Math.abs(b - number) < Math.abs(a - number) ? b : a));
+    }
+    if (Number.isNaN(number)) return start;
+    const { min, max, step = 1 } = control;
+    const within = Math.min(max, Math.max(min, number));
+    if (control.log) return Math.round(control.digits ? within.toPrecision(control.digits) : within);
+    const stepped = min + Math.round((within - min) / step) * step;
+    return Number(Math.min(max, stepped).toFixed(6)) || 0;
+  }
+
+  const defaults = (spec) =>
+    Object.fromEntries(Object.entries(spec.controls).map(([key, control]) => [key, control.value]));
+
+  /** A whole state: what was asked for where it is allowed, the rest from a state that is. */
+  const allowAll = (spec, asked, start) =>
+    Object.fromEntries(
+      Object.entries(spec.controls).map(([key, control]) => [
+        key,
+        key in asked ? allowed(control, asked[key], start[key]) : start[key],
+      ])
+    );
+
+  // A range runs over the values themselves, or over 1000 parts of their logarithm.
+  const PARTS = 1000;
+  const toRange = ({ log, min, max }, value) =>
+    log ? Math.round((PARTS * Math.log(value / min)) / Math.log(max / min)) : value;
+  const fromRange = ({ log, min, max }, place) => (log ? min * (max / min) ** (place / PARTS) : place);
+
+  const shown = (control, value) =>
+    (control.show ? control.show(value) : count(value)) + (control.unit ? `\u202f${control.unit}` : "");
+
+  // ---- The box --------------------------------------------------------------------------------
+
+  function controlHtml(key, control, value) {
+    const name = escape(control.label);
+    if (control.choices) {
+      const buttons = control.choices.map(([choice, words]) =>
+        tag("button", { type: "button", "data-set": key, "data-value": escape(choice), "aria-pressed": choice === value }, escape(words))
+      ); // prettier-ignore
+      return `<div class="live__control live__choice" role="group" aria-label="${name}">
+<span class="live__name">${name}</span><span class="live__row">${buttons.join("")}</span></div>`;
+    }
+    const { log, min, max, step = 1 } = control;
+    const limits = log ? { min: 0, max: PARTS, step: 1 } : { min, max, step };
+    const value_ = { value: toRange(control, value), "aria-label": name, "aria-valuetext": shown(control, value) };
+    const input = tag("input", { type: "range", "data-key": key, ...limits, ...value_ }).replace("</input>", "");
+    const nudge = (by, sign, word) =>
+      `<button type="button" data-nudge="${key}" data-value="${by}" aria-label="${word} ${name}">${sign}</button>`;
+    const track = log && control.nudge
+      ? `<span class="live__row">${nudge(-1, "−1", "one less:")}${input}${nudge(1, "+1", "one more:")}</span>`
+      : input; // prettier-ignore
+    return `<div class="live__control"><span class="live__name" aria-hidden="true">${name}</span>
+<span class="live__value" aria-hidden="true">${escape(shown(control, value))}</span>${track}</div>`;
+  }
+
+  /** One drawing of the picture, as wide or as narrow as asked. */
+  function picture(spec, state, wide) {
+    const { width, height, parts } = spec.draw(state, wide);
+    const look = `live-picture live-picture--${wide ? "wide" : "narrow"}`;
+    const named = { role: "img", "aria-label": escape(`${spec.title}. ${spec.says(state)}`) };
+    return tag(
+      "svg",
+      { xmlns: "http://www.w3.org/2000/svg", class: look, viewBox: `0 0 ${width} ${height}`, width, height, ...named },
+      parts.join("")
+    ); // prettier-ignore
+  }
+  const pictures = (spec, state) =>
+    spec.frame ? spec.frame(state) : picture(spec, state, true) + picture(spec, state, false);
+
+  /** The figure's formula with the numbers of its state. Each term is a button that lights its part. */
+  function formulaHtml(spec, state) {
+    if (!spec.formula) return "";
+    const term = ([words, part, meaning]) =>
+      `<button type="button" class="tie tie-${part}" data-light="${part}" title="${escape(meaning)}" aria-label="${escape(`${words}: ${meaning}`)}">${escape(words)}</button>`; // prettier-ignore
+    const terms = spec.formula(state).map((piece) => (Array.isArray(piece) ? term(piece) : escape(piece)));
+    return `<p class="live__formula" role="group" aria-label="The formula with these numbers">${terms.join("")}</p>\n`;
+  }
+
+  /** What stands in the box below its question. The stills are this text, at the state to begin with. */
+  function html(spec, state) {
+    const controls = Object.entries(spec.controls).map(([key, c]) => controlHtml(key, c, state[key]));
+    const presets = (spec.presets ?? []).map(
+      ([name], which) => `<button type="button" data-preset="${which}">${escape(name)}</button>`
+    );
+    const button = (name, said, more = "") => `<button type="button" data-${name}${more}>${said}</button>`;
+    const play = spec.play ? button("play", "Play", ' aria-pressed="false"') : "";
+    const reset = spec.plain ? "" : button("reset", "Reset");
+    return `<div class="live__picture">${pictures(spec, state)}</div>
+${formulaHtml(spec, state)}<div class="live__controls">${controls.join("")}
+<div class="live__row live__presets">${play}${presets.join("")}${reset}</div></div>
+<p class="live__says${spec.saysAloud ? " live__aloud" : ""}" aria-live="polite">${escape(spec.says(state))}</p>`;
+  }
+
+  /** Make one tree like another by changing only what differs: focus and capture stay. */
+  function patch(old, fresh) {
+    if (old.nodeType === 3) {
+      if (old.data !== fresh.data) old.data = fresh.data;
+      return;
+    }
+    for (const { name } of [...old.attributes]) if (!fresh.hasAttribute(name)) old.removeAttribute(name);
+    for (const { name, value } of fresh.attributes)
+      if (old.getAttribute(name) !== value) old.setAttribute(name, value);
+    const [had, has] = [[...old.childNodes], [...fresh.childNodes]];
+    has.forEach((child, k) => {
+      if (!had[k]) old.append(child);
+      else if (had[k].nodeName !== child.nodeName) had[k].replaceWith(child);
+      else patch(had[k], child);
+    });
+    had.slice(has.length).forEach((child) => child.remove());
+  }
+  function parse(source) {
+    const template = document.createElement("template");
+    template.innerHTML = source;
+    return template.content.firstChild;
+  }
+
+  // ---- Ties: a term that is touched lights its part of the figure, and the other way round -------
+
+  const PART = /(?:^|\s)tie-([a-z]+)/;
+  const partOf = (target) => target.closest?.("[class*='tie-']")?.getAttribute("class").match(PART)?.[1];
+
+  /** Name the part that is lit, for the style sheet, on the element that holds figure and text. */
+  function lit(part) {
+    const page = document.documentElement;
+    if (part) page.dataset.lit = part;
+    else delete page.dataset.lit;
+  }
+
+  /** Light what is pointed at, touched or focused within an element. */
+  function light(element) {
+    element.addEventListener("pointerover", ({ target }) => lit(partOf(target)));
+    // A finger that is lifted has left: what it touched stays lit until it touches something else.
+    element.addEventListener("pointerleave", ({ pointerType }) => pointerType === "touch" || lit());
+    element.addEventListener("focusin", ({ target }) => target.dataset.light && lit(target.dataset.light));
+    element.addEventListener("focusout", ({ target }) => target.dataset.light && lit());
+    element.addEventListener("keydown", ({ key }) => key === "Escape" && lit());
+  }
+
+  // ---- A figure that moves --------------------------------------------------------------------
+
+  /** Bring a box to life. It may hold its still already. Gives a function that ends it. */
+  function start(model, box) {
+    const spec = kinds[model.get("figure")](model.get("data") ?? {});
+    const asked = () => Object.fromEntries(Object.keys(spec.controls).map((key) => [key, model.get(key)]));
+    const first = allowAll(spec, asked(), defaults(spec));
+    let state = allowAll(spec, model.address?.read(Object.keys(spec.controls)) ?? {}, first);
+    if (!box.querySelector(".live__controls")) box.insertAdjacentHTML("beforeend", html(spec, state));
+    const find = (selector) => [...box.querySelectorAll(selector)];
+    for (const control of find("input, button")) control.dataset.lmSuppressShortcuts = ""; // JupyterLab's
+    const [pictureBox] = find(".live__picture");
+    const [saying] = find(".live__says");
+    light(box);
+    const range = (key) => find(`input[data-key="${key}"]`)[0];
+    let wide = true; // which of the two drawings shows
+    let later = 0;
+
+    function redraw(which) {
+      const [svg] = find(`.live-picture--${which ? "wide" : "narrow"}`);
+      if (svg) patch(svg, parse(picture(spec, state, which)));
+    }
+    function sync() {
+      for (const [key, control] of Object.entries(spec.controls)) {
+        const input = range(key);
+        if (!input) continue;
+        const words = shown(control, state[key]);
+        const place = String(toRange(control, state[key]));
+        if (input.value !== place) input.value = place;
+        input.disabled = !(control.when ?? (() => true))(state);
+        input.setAttribute("aria-valuetext", words);
+        input.closest(".live__control").querySelector(".live__value").textContent = words;
+      }
+      for (const button of find("[data-set]"))
+        button.setAttribute("aria-pressed", String(state[button.dataset.set]) === button.dataset.value);
+      if (spec.frame) pictureBox.innerHTML = spec.frame(state);
+      else {
+        redraw(wide);
+        clearTimeout(later); // the drawing that does not show: for print, and for a screen that turns
+        later = setTimeout(() => redraw(!wide), 200);
+      }
+      const [formula] = find(".live__formula");
+      if (formula) patch(formula, parse(formulaHtml(spec, state)));
+      const words = spec.says(state);
+      if (saying.textContent !== words) saying.textContent = words;
+    }
+    /** Change the state. What is free need not be a step: a hand that is dragged, or a play. */
+    function change(asked, free = false) {
+      const next = free ? { ...state, ...asked } : allowAll(spec, { ...state, ...asked }, first);
+      if (Object.keys(next).every((key) => next[key] === state[key])) return;
+      state = next;
+      sync();
+      tell();
+      if (!free) model.address?.write(state, first);
+    }
+    /** Let a kernel know: each control is a trait of its widget. */
+    function tell() {
+      for (const [key, value] of Object.entries(state)) if (model.get(key) !== value) model.set(key, value);
+      model.save_changes();
+    }
+
+    // Ranges, buttons.
+    box.addEventListener("input", ({ target }) => {
+      const key = target.dataset.key;
+      if (!key) return;
+      stop();
+      const control = spec.controls[key];
+      const place = Number(target.value);
+      let value = fromRange(control, place);
+      // On a logarithmic track a small step may not reach the next value: go there.
+      const step = control.log ? place - toRange(control, state[key]) : 0;
+      if (step && allowed(control, value, value) === state[key]) {
+        const decimal = Math.floor(Math.log10(state[key] * (1 + 1e-9 * Math.sign(step))));
+        value = state[key] + Math.sign(step) * (control.digits ? 10 ** (decimal + 1 - control.digits) : 1);
+      }
+      change({ [key]: value });
+      target.value = toRange(control, state[key]);
+    });
+    // A finger that lands on a track moves it at once; where it goes on to scroll, that is undone.
+    let before = state;
+    box.addEventListener("pointerdown", () => (before = state), true);
+    box.addEventListener("pointercancel", ({ target }) => target.dataset?.key && change(before));
+    box.addEventListener("click", ({ target }) => {
+      const button = target.closest("button");
+      if (!button) return;
+      const { set, value, nudge, preset, play, reset } = button.dataset;
+      if (play !== undefined) return playing ? stop() : begin();
+      stop();
+      if (set) change({ [set]: value });
+      if (nudge) change({ [nudge]: state[nudge] + Number(value) });
+      if (reset !== undefined) change(first);
+      if (preset) {
+        const asked = spec.presets[preset][1];
+        change(typeof asked === "function" ? asked(state) : asked);
+      }
+    });
+
+    // Dragging: what carries data-handle can be taken hold of. It then has the focus of the range
+    // that it moves, so the arrow keys go on from there.
+    let held = null;
+    const point = (event) => {
+      const svg = held.svg;
+      const place = new DOMPoint(event.clientX, event.clientY);
+      return place.matrixTransform(svg.getScreenCTM().inverse());
+    };
+    pictureBox.addEventListener("pointerdown", (event) => {
+      const grip = event.target.closest("[data-handle]");
+      if (!grip || event.button) return;
+      stop();
+      const [name, part] = grip.dataset.handle.split(" ");
+      held = { svg: grip.closest("svg"), handle: spec.handles[name], part: Number(part) };
+      pictureBox.setPointerCapture(event.pointerId);
+      range(held.handle.control)?.focus({ preventScroll: true });
+      event.preventDefault(); // no text is marked
+      pull(event);
+    });
+    const pull = (event) => {
+      if (held) change(held.handle.move(state, point(event), wide, held.part), held.handle.free);
+    };
+    const release = () => {
+      if (!held) return;
+      held = null;
+      settle();
+    };
+    pictureBox.addEventListener("pointermove", pull);
+    pictureBox.addEventListener("pointerup", release);
+    pictureBox.addEventListener("pointercancel", release);
+
+    // Play starts by hand. Where motion is not wanted it goes in whole steps, one a second.
+    let playing = 0;
+    function begin() {
+      const calm = matchMedia("(prefers-reduced-motion: reduce)").matches;
+      let last = 0;
+      const beat = (now) => {
+        const seconds = calm ? 1 : Math.min(0.1, (now - (last || now)) / 1000);
+        last = now;
+        if (!box.isConnected) return stop();
+        change(spec.play(state, seconds), !calm);
+        if (playing) playing = calm ? setTimeout(beat, 1000, 0) : requestAnimationFrame(beat);
+      };
+      playing = -1;
+      say("Pause");
+      saying.ariaLive = "off";
+      beat(performance.now());
+    }
+    function stop() {
+      if (!playing) return;
+      cancelAnimationFrame(playing);
+      clearTimeout(playing);
+      playing = 0;
+      say("Play");
+      saying.ariaLive = "polite";
+      settle();
+    }
+    function say(word) {
+      const [button] = find("[data-play]");
+      button.textContent = word;
+      button.setAttribute("aria-pressed", word === "Pause");
+    }
+
+    /** A hand that was dragged or played goes to the nearest step, and the address follows. */
+    function settle() {
+      change(state);
+      model.address?.write(state, first);
+    }
+    const free = Object.values(spec.handles ?? {}).filter((handle) => handle.free);
+    /** Where Python has put a hand that can be dragged between its steps, as a linked one is. */
+    const between = () =>
+      Object.fromEntries(
+        free.map(({ control: key }) => {
+          const { min, max } = spec.controls[key];
+          return [key, Math.min(max, Math.max(min, model.get(key)))];
+        })
+      );
+    /** What Python has set is shown; where it is no allowed value, Python is told the nearest one. */
+    function follow() {
+      change({ ...allowAll(spec, asked(), first), ...between() }, true);
+      tell();
+    }
+    box.addEventListener("set-state", ({ detail }) => {
+      stop();
+      change(detail);
+    });
+    const changes = Object.keys(spec.controls).map((key) => `change:${key}`).join(" ");
+    model.on(changes, follow);
+    const watch = new ResizeObserver(([{ contentRect }]) => {
+      if (contentRect.width) wide = contentRect.width >= NARROW;
+    });
+    watch.observe(pictureBox);
+    wide = (pictureBox.clientWidth || NARROW) >= NARROW;
+    sync();
+    box.dataset.live = "";
+    return () => {
+      stop();
+      clearTimeout(later);
+      watch.disconnect();
+      model.off(changes, follow);
+    };
+  }
+
+  // ---- In a notebook: anywidget gives the model -----------------------------------------------
+
+  function render({ model, el }) {
+    const box = document.createElement("div");
+    box.className = "live";
+    const question = model.get("question");
+    if (question) box.innerHTML = `<p class="live__question">${escape(question)}</p>`;
+    el.append(box);
+    return start(model, box);
+  }
+
+  // ---- On the site: a stand-in for the model, and the state in the address --------------------
+
+  /** The states of a page's figures in its address, as `?clock.x=4&clock.step=2`. */
+  function addressOf(box) {
+    const anchor = box.closest("figure[id], div.live[id]")?.id;
+    const same = document.querySelectorAll(`.live[data-figure="${box.dataset.figure}"]`);
+    const name = anchor ?? box.dataset.figure + ([...same].indexOf(box) || "");
+    let later = 0;
+    const write = (state, first) => {
+      const url = new URL(location.href);
+      for (const [key, value] of Object.entries(state)) {
+        if (value === first[key]) url.searchParams.delete(`${name}.${key}`);
+        else url.searchParams.set(`${name}.${key}`, value);
+      }
+      if (anchor) url.hash = anchor;
+      history.replaceState(history.state, "", url);
+    };
+    return {
+      read(keys) {
+        const asked = new URLSearchParams(location.search);
+        const found = keys.filter((key) => asked.has(`${name}.${key}`));
+        return Object.fromEntries(found.map((key) => [key, asked.get(`${name}.${key}`)]));
+      },
+      write(...states) {
+        clearTimeout(later); // browsers allow few changes of the address a second
+        later = setTimeout(write, 300, ...states);
+      },
+    };
+  }
+
+  /** Bring a box to life. */
+  function hydrate(box) {
+    const data = box.querySelector("script[type='application/json']");
+    const traits = {
+      ...JSON.parse(box.dataset.state),
+      figure: box.dataset.figure,
+      data: data ? JSON.parse(data.textContent) : {},
+    };
+    const nothing = () => {};
+    const model = { get: (name) => traits[name], set: (name, value) => (traits[name] = value) };
+    start({ ...model, save_changes: nothing, on: nothing, off: nothing, address: addressOf(box) }, box);
+  }
+
+  /** Figures come to life one after the other once the page stands, so that none holds it up. */
+  const waiting = [];
+  window.addEventListener("load", () => waiting.forEach((box, n) => setTimeout(hydrate, 100 * n, box)));
+
+  /** A kind of figure: a function that gives, for a figure's data, all that the kit asks for. */
+  function define(name, make) {
+    kinds[name] = make;
+    waiting.push(...document.querySelectorAll(`.live[data-figure="${name}"]:not([data-live])`));
+  }
+
+  return { kinds, define, light, html, allowAll, defaults, render };
+})();
