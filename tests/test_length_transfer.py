@@ -1,14 +1,14 @@
-"""The experiment of benchmarks/length_transfer.py: its tasks, its codes, its stored results."""
+"""The experiment of experiments/length_transfer.py: its tasks, its codes, its stored results."""
 
 import json
 import math
 from typing import Any
 
-import length_transfer as experiment
 import pytest
 import torch
 
 import pe_lib.torch
+from experiments import length_transfer as experiment
 
 L = experiment.LENGTH
 STORED: dict[str, Any] = json.loads(experiment.RESULTS.read_text())

@@ -1,11 +1,12 @@
-"""The experiment of benchmarks/rank.py: its tables, the price by hand, its stored results."""
+"""The experiment of experiments/rank.py: its tables, the price by hand, its stored results."""
 
 import json
 import math
 
 import pytest
-import rank as experiment
 import torch
+
+from experiments import rank as experiment
 
 
 @pytest.mark.parametrize("rank", experiment.RANKS)
@@ -48,3 +49,9 @@ def test_stored_results_are_whole_and_of_this_script() -> None:
     held = {run[:3] for run in runs}
     assert len(held) == len(experiment.WORDS) * len(experiment.RANKS) * len(experiment.WAYS)
     assert all(0 <= run["accuracy"] <= 1 for run in stored["runs"])
+
+
+def test_stored_controls_are_whole() -> None:
+    stored = json.loads(experiment.CONTROL_RESULTS.read_text())
+    runs = [{key: run[key] for key in experiment.Job._fields} for run in stored["runs"]]
+    assert runs == [job._asdict() for job in experiment.controls(stored["settings"]["seeds"])]

@@ -1,4 +1,4 @@
-"""`nice python benchmarks/length_transfer.py`: every encoding of the book in one experiment.
+"""`nice python experiments/length_transfer.py`: every encoding of the book in one experiment.
 
 A small Transformer encoder learns to copy tokens inside sequences of length L. Then it is asked
 the same of sequences of length 2L and 4L, which it has never seen. Which token a position has to
@@ -22,16 +22,27 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import torch
-from run import cpu
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from benchmarks.run import cpu
 from pe_lib.torch import frequencies, sinusoidal_table
 
 CODES: tuple[str, ...] = (
-    "none", "index", "normalised", "binary", "gray", "sine",
-    "add", "concatenate", "learned", "rotary", "alibi", "alibi, no mask", "mask alone",
-)  # fmt: skip
+    "none",
+    "index",
+    "normalised",
+    "binary",
+    "gray",
+    "sine",
+    "add",
+    "concatenate",
+    "learned",
+    "rotary",
+    "alibi",
+    "alibi, no mask",
+    "mask alone",
+)
 TASKS: tuple[str, ...] = ("copy", "block", "first")
 
 LENGTH = 24  # L: the length of every sequence in training
@@ -356,8 +367,11 @@ def accuracy(
 LENGTHS = {"L": LENGTH, "2L": 2 * LENGTH, "4L": 4 * LENGTH}
 RATES = (2e-3, 4e-3, 8e-3)
 PROBES = (
-    ("normalised", "copy"), ("index", "copy"), ("add", "block"), ("rotary", "copy"),
-)  # fmt: skip
+    ("normalised", "copy"),
+    ("index", "copy"),
+    ("add", "block"),
+    ("rotary", "copy"),
+)
 PROBE_SEED = 1000
 Job = tuple[str, str, str, int]  # size, code, task, seed
 
@@ -375,8 +389,10 @@ def jobs(seeds: int) -> list[Job]:
     return [
         (size, code, task, seed)
         for size, codes in (("small", CODES), ("large", CODES_OF_LARGE))
-        for seed in range(seeds) for task in TASKS for code in codes
-    ]  # fmt: skip
+        for seed in range(seeds)
+        for task in TASKS
+        for code in codes
+    ]
 
 
 def seeds_asked_for(description: str) -> int:
@@ -404,7 +420,7 @@ def made_by(script: str, seeds: int) -> dict[str, Any]:
     """When, where and by what a result is made."""
     return {
         "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
-        "command": f"python benchmarks/{script} --seeds {seeds}",
+        "command": f"python experiments/{script} --seeds {seeds}",
         "cpu": cpu(),
         "system": f"{platform.system()} {platform.machine()}",
         "python": platform.python_version(),
@@ -416,11 +432,19 @@ def provenance(seeds: int) -> dict[str, Any]:
     """All that the numbers depend on, and an empty list of runs."""
     return made_by("length_transfer.py", seeds) | {
         "settings": {
-            "length": LENGTH, "vocabulary": VOCABULARY, "heads": HEADS, "digits": DIGITS,
-            "sizes": {name: list(size) for name, size in SIZES.items()}, "norm": "pre-LN",
+            "length": LENGTH,
+            "vocabulary": VOCABULARY,
+            "heads": HEADS,
+            "digits": DIGITS,
+            "sizes": {name: list(size) for name, size in SIZES.items()},
+            "norm": "pre-LN",
             "optimiser": "Adam, its rate falling to 0 in a straight line",
-            "learning_rate": LEARNING_RATE, "batch": BATCH, "steps": STEPS,
-            "sequences_measured": MEASURED, "probe_seed": PROBE_SEED, "seeds": seeds,
+            "learning_rate": LEARNING_RATE,
+            "batch": BATCH,
+            "steps": STEPS,
+            "sequences_measured": MEASURED,
+            "probe_seed": PROBE_SEED,
+            "seeds": seeds,
         },
         "chance": {task: {at: chance(n) for at, n in LENGTHS.items()} for task in TASKS},
         "parameters": {
@@ -428,7 +452,7 @@ def provenance(seeds: int) -> dict[str, Any]:
             "large": {code: parameters(code, SIZES["large"]) for code in CODES_OF_LARGE},
         },
         "runs": [],
-    }  # fmt: skip
+    }
 
 
 def rates(pool: Any) -> dict[str, dict[str, float]]:

@@ -1,0 +1,106 @@
+"""What `positions.py` has stored, for the pages of the book. Needs neither PyTorch nor the text."""
+
+import json
+from pathlib import Path
+from statistics import median
+from typing import Any, NamedTuple
+
+RESULTS = Path(__file__).parent / "results" / "positions"
+
+Run = dict[str, Any]  # the settings of a run beside what was measured: see `positions.run`
+
+SMALL = {"size": "small", "optimiser": "AdamW", "norm": "pre", "matched": True, "tied": False}
+PLAIN = SMALL | {"norm_sum": False, "embedding_rate": 1.0, "warm_up": 100}  # no control
+STEPS, RATE = 3000, 2e-3  # of the runs that are compared, the same for every way
+GRID_STEPS, GRID_SEED = 1500, 100  # of the short runs that try other rates
+SETTINGS = ("task", "size", "steps", *list(PLAIN)[1:], "rate", "way")  # all but the seed
+
+
+class Spread(NamedTuple):
+    """The final losses of runs that differ in the seed alone, in nats a word."""
+
+    median: float
+    lowest: float
+    highest: float
+    seeds: int
+
+
+def load_results(folder: Path = RESULTS) -> list[Run]:
+    """All runs that are stored, by the names of their files."""
+    return [read(file) for file in sorted(folder.glob("*.json"))]
+
+
+def read(file: Path) -> Run:
+    """One run."""
+    run: Run = json.loads(file.read_text(encoding="utf-8"))
+    return run
+
+
+def where(runs: list[Run], **wanted: Any) -> list[Run]:
+    """The runs with these settings, such as ``task="next", way="rotary"``."""
+    return [run for run in runs if all(run[key] == value for key, value in wanted.items())]
+
+
+def plain(runs: list[Run], **wanted: Any) -> list[Run]:
+    """The runs of the small model that belong to no control, with these settings."""
+    return where(runs, **(PLAIN | wanted))
+
+
+def compared(runs: list[Run], task: str) -> dict[str, list[Run]]:
+    """The runs of each way that a page compares, in the order of the median loss."""
+    same = where(plain(runs, task=task), steps=STEPS, rate=RATE)
+    return by([run for run in same if run["seed"] != GRID_SEED], "way")
+
+
+def best_rate(runs: list[Run], task: str, way: str) -> float:
+    """The learning rate with the lowest loss among the short runs of one way."""
+    grid = where(plain(runs, task=task), way=way, steps=GRID_STEPS, seed=GRID_SEED)
+    best = min(grid, key=lambda run: run["loss"])
+    return float(best["rate"])
+
+
+def spread(runs: list[Run]) -> Spread:
+    """Median and range of the final losses."""
+    losses = [run["loss"] for run in runs]
+    return Spread(median(losses), min(losses), max(losses), len(losses))
+
+
+def by(runs: list[Run], key: str) -> dict[Any, list[Run]]:
+    """The runs by the value of one setting, in the order of the median loss."""
+    groups = {run[key]: where(runs, **{key: run[key]}) for run in runs}
+    return dict(sorted(groups.items(), key=lambda item: spread(item[1]).median))
+
+
+def left_plateau(run: Run, level: float) -> int | None:
+    """The first step on the curve whose held-out loss is below a level, if there is one.
+
+    Let the level be a little below the lowest point on the curve of `none`, which cannot use the
+    order of the words. Then this is the step at which a model has begun to use it. The level has to
+    come from a curve: the final ``loss`` of a run is measured on more windows.
+    """
+    return next((step for step, loss, _ in run["curve"] if loss < level), None)
+
+
+def strongest_neighbour(look: Run) -> float:
+    """The largest mean attention that any head of any layer gives to the word before or after."""
+    heads = [head for layer in look["neighbours"] for head in layer]
+    return float(max(max(before, after) for before, _, after in heads))
+
+
+def summary(runs: list[Run]) -> list[str]:
+    """A line for each group of runs that differ in the seed alone: median, range, seeds."""
+    groups: dict[tuple, list[Run]] = {}
+    for run in runs:
+        groups.setdefault(tuple(run[key] for key in SETTINGS), []).append(run)
+    return [line(groups[key]) for key in sorted(groups)]
+
+
+def line(runs: list[Run]) -> str:
+    """Runs that differ in the seed alone, in one line."""
+    first, found = runs[0], spread(runs)
+    changed = [f"{key}={first[key]}" for key, usual in PLAIN.items() if first[key] != usual]
+    name = " ".join([first["task"], first["way"], *changed])
+    return (
+        f"{name:50s} {first['steps']:6d} steps  rate {first['rate']:<7g}"
+        f" {found.median:.3f} ({found.lowest:.3f} to {found.highest:.3f}, {found.seeds} seeds)"
+    )
