@@ -4,8 +4,8 @@ The exact values are `pe_lib.numpy`'s float64 entries, within 2⁻⁵⁰ of the 
 """
 
 import numpy as np
-from peers import FROM_ZERO, SPLIT, TABLES, TENSOR2TENSOR
 
+from benchmarks.peers import FROM_ZERO, SPLIT, TABLES, TENSOR2TENSOR
 from pe_lib.numpy import sinusoidal_table
 
 WINDOW, D_MODEL = 128, 512

@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from peers import tutorial_at
 from positional_encodings.torch_encodings import PositionalEncoding1D, Summer
 from rotary_embedding_torch import RotaryEmbedding
 from torch import Tensor
@@ -17,8 +16,9 @@ from x_transformers.x_transformers import ScaledSinusoidalEmbedding
 
 import pe_lib.numpy
 import pe_lib.torch
+from benchmarks.peers import tutorial_at
 from pe_lib import _exact
-from pe_lib.numpy import _powers
+from pe_lib.numpy import _block_of_rotations
 
 ROWS, WIDTH = 4096, 512
 BATCH = (32, 512, 512)
@@ -80,8 +80,9 @@ def rotate_half(x: Tensor) -> Tensor:
     "name",
     [
         "rotate_half with ready tables",
-        "pe_lib, interleaved, held",
-        "pe_lib, split, held",
+        "pe_lib, interleaved, cached",
+        "pe_lib, split, cached",
+        "pe_lib, split, an offset for each row",
         "pe_lib, interleaved, ready tables",
         "pe_lib, split, ready tables",
         "Llama, tables made anew",
@@ -90,7 +91,7 @@ def rotate_half(x: Tensor) -> Tensor:
 )
 def test_rotary(benchmark: Any, name: str, seq_len: int, dtype: str) -> None:
     """Queries of 32 heads of 128, as a projection lays them out; usual practice has its cosines and
-    sines ready, and so have we, or hold them."""
+    sines ready. So have we, or the module caches them."""
     label(benchmark, f"rotary {'decode' if seq_len == 1 else 'prefill'} {dtype}", name)
     q = torch.randn(1, seq_len, 32, 128).to(getattr(torch, dtype)).transpose(1, 2)
     positions = torch.arange(5, 5 + seq_len)
@@ -99,14 +100,20 @@ def test_rotary(benchmark: Any, name: str, seq_len: int, dtype: str) -> None:
         for layout in ("interleaved", "split")
     }
     tables = {layout: layer.tables(positions) for layout, layer in layers.items()}
-    cos, sin = (torch.cat((part, part), dim=-1).to(q.dtype) for part in tables["interleaved"])
+    starts = torch.tensor([5])
+    split = tables["split"]
+    assert isinstance(split, pe_lib.torch.SplitFactors)
+    sin_of_pairs = split.sin[..., 64:]
+    cos = split.cos.to(q.dtype)
+    sin = torch.cat((sin_of_pairs, sin_of_pairs), dim=-1).to(q.dtype)
     llama, peer = LlamaRotaryEmbedding(LlamaConfig(head_dim=128)), RotaryEmbedding(128)
     with torch.no_grad():
         benchmark(
             {
                 "rotate_half with ready tables": lambda: q * cos + rotate_half(q) * sin,
-                "pe_lib, interleaved, held": lambda: layers["interleaved"](q, offset=5),
-                "pe_lib, split, held": lambda: layers["split"](q, offset=5),
+                "pe_lib, interleaved, cached": lambda: layers["interleaved"](q, offset=5),
+                "pe_lib, split, cached": lambda: layers["split"](q, offset=5),
+                "pe_lib, split, an offset for each row": lambda: layers["split"](q, offset=starts),
                 "pe_lib, interleaved, ready tables": lambda: layers["interleaved"](
                     q, tables=tables["interleaved"]
                 ),
@@ -126,7 +133,7 @@ def test_construction(benchmark: Any, name: str) -> None:
     x = torch.randn(1, 512, 512)
 
     def forget() -> None:
-        for cache in (_exact.phase, _exact.marks, _powers):
+        for cache in (_exact.frequencies, _exact.grid, _block_of_rotations):
             cache.cache_clear()
 
     def ours() -> Tensor:

@@ -68,7 +68,7 @@ def builders(seq_len: int, d_model: int) -> dict[str, tuple[int, Callable[[], ob
 
     rotary, heads = RotaryPositionalEncoding(d_model), RotaryPositionalEncoding(128, seq_len)
     q = torch.randn(64, 32, 1, 128, device="cuda", dtype=torch.bfloat16)
-    heads(q)  # what is held by then, a graph reads
+    heads(q)  # a graph reads the rows that are cached when it is compiled
     compiled_heads = torch.compile(heads, fullgraph=True)
     compiled_rotary = torch.compile(rotary, fullgraph=True)
     compiled_build = torch.compile(build, fullgraph=True, dynamic=True)
@@ -108,9 +108,14 @@ def main() -> None:
                 time = seconds(run)
                 fraction = seconds_to_copy(moved) / time
                 runs.append(
-                    {"task": name, "seq_len": seq_len, "d_model": d_model,
-                     "seconds": time, "fraction_of_copy_bandwidth": fraction}
-                )  # fmt: skip
+                    {
+                        "task": name,
+                        "seq_len": seq_len,
+                        "d_model": d_model,
+                        "seconds": time,
+                        "fraction_of_copy_bandwidth": fraction,
+                    }
+                )
                 print(f"{seq_len}x{d_model}  {name}: {fraction:.0%} of the copy bandwidth")
     results["runs"] = runs
     path = Path(__file__).parent / "results" / "gpu.json"

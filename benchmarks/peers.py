@@ -135,9 +135,12 @@ FROM_ZERO = {
 }
 # All sines before all cosines.
 SPLIT = {
-    "recipe: fairseq", "x-transformers", "transformers M2M100", "transformers Marian",
+    "recipe: fairseq",
+    "x-transformers",
+    "transformers M2M100",
+    "transformers Marian",
     "diffusers float64",
-}  # fmt: skip
+}
 # ω divided by d/2 − 1 steps.
 TENSOR2TENSOR = {"recipe: fairseq", "transformers M2M100"}
 # One Python call an entry: minutes at the largest size.

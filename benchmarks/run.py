@@ -21,20 +21,28 @@ from typing import Any
 HERE = Path(__file__).parent
 PROCESSES = 3
 PACKAGES = [
-    "numpy", "torch", "pytest-benchmark", "positional-encodings", "x-transformers",
-    "rotary-embedding-torch", "transformers", "diffusers",
-]  # fmt: skip
+    "numpy",
+    "torch",
+    "pytest-benchmark",
+    "positional-encodings",
+    "x-transformers",
+    "rotary-embedding-torch",
+    "transformers",
+    "diffusers",
+]
 
 
 def main() -> None:
     results = provenance()
     results["threads"] = {str(n): merged([suite(n) for _ in range(PROCESSES)]) for n in (1, 2)}
-    sys.path.insert(0, str(HERE))
-    from accuracy import D_MODEL, STARTS, WINDOW, errors
+    from benchmarks.accuracy import D_MODEL, STARTS, WINDOW, errors
 
     results["accuracy"] = {
-        "d_model": D_MODEL, "window": WINDOW, "starts": STARTS, "errors": errors()
-    }  # fmt: skip
+        "d_model": D_MODEL,
+        "window": WINDOW,
+        "starts": STARTS,
+        "errors": errors(),
+    }
     path = HERE / "results" / "cpu.json"
     path.parent.mkdir(exist_ok=True)
     path.write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
@@ -66,14 +74,28 @@ def suite(threads: int) -> list[dict[str, Any]]:
     with tempfile.TemporaryDirectory() as folder:
         report = Path(folder, "report.json")
         command = [
-            sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(HERE),
-            "-o", "python_files=bench_*.py", "-o", "addopts=", f"--benchmark-json={report}",
-            "--benchmark-disable-gc", "--benchmark-warmup=on", "--benchmark-min-rounds=5",
-            "--benchmark-max-time=0.4", "--benchmark-warmup-iterations=2",
-        ]  # fmt: skip
-        environment = os.environ | {name: str(threads) for name in (
-            "OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"
-        )}  # fmt: skip
+            sys.executable,
+            "-m",
+            "pytest",
+            "-q",
+            "-p",
+            "no:cacheprovider",
+            str(HERE),
+            "-o",
+            "python_files=bench_*.py",
+            "-o",
+            "addopts=",
+            f"--benchmark-json={report}",
+            "--benchmark-disable-gc",
+            "--benchmark-warmup=on",
+            "--benchmark-min-rounds=5",
+            "--benchmark-max-time=0.4",
+            "--benchmark-warmup-iterations=2",
+        ]
+        environment = os.environ | {
+            name: str(threads)
+            for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
+        }
         subprocess.run(command, check=True, env=environment)
         benchmarks = json.loads(report.read_text(encoding="utf-8"))["benchmarks"]
     return [
