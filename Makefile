@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: help book pdf test rehearsal lab notebooks status constraints stills vendor bench bench-gpu bench-site clean venv test-venv
+.PHONY: help book pdf preview test binder lab notebooks constraints vendor bench bench-gpu bench-site clean venv test-venv
 
 help: ## list the commands
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 14
@@ -10,14 +10,17 @@ help: ## list the commands
 book: venv ## execute the notebooks and build the site in _build/html
 	@$(BIN)/python tools/build_book.py
 
+preview: venv ## serve the book here, and build a page again when its source changes
+	@$(BIN)/python tools/preview.py
+
 pdf: test-venv book ## print the whole book into _build/html/book.pdf
 	@$(BIN)/python tools/pdf.py
 
 test: test-venv ## check everything: style, types, library, notebooks, site
 	@$(BIN)/python tools/run_tests.py
 
-rehearsal: test-venv ## install and run the book as Binder does, and look at four pages in JupyterLab
-	@$(BIN)/python tools/rehearsal.py
+binder: test-venv ## install the book as Binder does, and run a chapter in JupyterLab
+	@$(BIN)/python tools/binder.py
 
 lab: venv ## open the book in JupyterLab
 	@$(BIN)/jupyter lab book
@@ -25,21 +28,8 @@ lab: venv ## open the book in JupyterLab
 notebooks: venv ## execute all notebooks in place and store them in their normal form
 	@$(BIN)/python tools/notebooks.py
 
-status: venv ## run every notebook and record its time and memory for the status page
-	@$(BIN)/python tools/record_status.py
-
-constraints: ## resolve requirements.txt anew and write constraints.txt
-	@$(PYTHON) -m venv --clear _build/resolved
-	@_build/resolved/bin/pip install -q -r requirements.txt -e ".[test]"
-	@# Each release of PyTorch pins the packages of NVIDIA that its CUDA wheel brings along.
-	@{ echo "# Every package that the book, its tests and Binder install, at the version they were tested"; \
-	   echo "# with. Written by \`make constraints\`; do not edit."; \
-	   _build/resolved/bin/pip freeze --all --exclude pip | sed -E 's/\+.*//' | sort -f \
-	   | grep -vE '^(nvidia-|cuda-|triton|pe[_-]lib|-e |#)'; } > constraints.txt
-
-stills: test-venv ## draw the stills of the live figures anew, in a browser, and store the notebooks
-	@$(BIN)/python tools/stills.py
-	@$(BIN)/python tools/notebooks.py
+constraints: venv ## resolve requirements.txt anew and write constraints.txt
+	@$(BIN)/python tools/constraints.py
 
 vendor: venv ## fetch the scripts and fonts that the site serves, from npm
 	@$(BIN)/pip install -q brotli
@@ -64,3 +54,4 @@ venv:
 
 test-venv:
 	@$(PYTHON) tools/install.py --test
+	@$(BIN)/python tools/browser.py

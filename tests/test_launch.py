@@ -7,11 +7,12 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import launch_buttons
 import nbformat
-import notebooks
 import pytest
-import repository
 from bs4 import BeautifulSoup
+
+from tools import notebooks, repository
 
 ROOT = Path(__file__).resolve().parent.parent
 FORK = "https://github.com/some/fork"
@@ -100,22 +101,40 @@ def test_the_repository_is_that_of_the_remote(checkout: Path, remote: str, addre
     assert (repository.repository_url(), repository.branch()) == (address, "trunk")
 
 
+@pytest.mark.parametrize(
+    ("setting", "remote", "address"),
+    [
+        ("https://a.example/book/", "", "https://a.example/book/"),
+        ("https://a.example", "https://github.com/me/book", "https://a.example/"),
+        ("", "git@github.com:Me/Book.git", "https://me.github.io/Book/"),
+        ("", "https://github.com/Me/me.github.io", "https://me.github.io/"),
+        ("", "https://gitlab.com/me/book", ""),
+    ],
+)
+def test_the_address_of_the_site_needs_no_setting_where_pages_publishes_it(
+    checkout: Path, monkeypatch: pytest.MonkeyPatch, setting: str, remote: str, address: str
+) -> None:
+    monkeypatch.setenv("BOOK_URL", setting)
+    subprocess.run(["git", "-C", str(checkout), "remote", "add", "origin", remote], check=True)
+    assert repository.site_address() == address
+
+
 def test_without_git_there_is_no_button(checkout: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(checkout))
     assert (repository.repository_url(), repository.branch()) == ("", "main")
     site: Any = SimpleNamespace(html_theme_options={})
-    repository.name_repository(site, site)
+    launch_buttons.name_repository(site, site)
     assert not any(site.html_theme_options.values())
 
 
-def test_the_buttons_of_a_page_lead_to_it_in_its_repository(tmp_path: Path) -> None:
-    """In a site of one page, built from a fork."""
+def test_a_site_leads_to_its_repository_and_names_its_own_address(tmp_path: Path) -> None:
+    """A site of one page, built from a fork for a known address."""
     page = "book/03_rotation.ipynb"
     (tmp_path / "book").mkdir()
     cells = [nbformat.v4.new_markdown_cell("# A chapter\n\nIts only sentence.")]
     nbformat.write(nbformat.v4.new_notebook(cells=cells), tmp_path / page)
     settings = {
-        "extensions": "myst_nb,repository",
+        "extensions": "myst_nb,launch_buttons,page_head",
         "html_theme": "sphinx_book_theme",
         "nb_execution_mode": "off",
         "root_doc": "book/03_rotation",
@@ -123,9 +142,10 @@ def test_the_buttons_of_a_page_lead_to_it_in_its_repository(tmp_path: Path) -> N
     options = [f"-D{name}={value}" for name, value in settings.items()]
     site = tmp_path / "site"
     fork = {"GITHUB_REPOSITORY": "a/fork", "GITHUB_REF_NAME": "fix/one", "GITHUB_BASE_REF": ""}
+    fork["BOOK_URL"] = "https://a.example/fork"
     subprocess.run(
         [sys.executable, "-m", "sphinx", "-q", "-W", "-C", *options, tmp_path, site],
-        env=os.environ | fork | {"PYTHONPATH": str(ROOT / "book" / "_ext")},
+        env=os.environ | fork | {"PYTHONPATH": f"{ROOT}{os.pathsep}{ROOT / 'book' / '_ext'}"},
         check=True,
     )
     built = BeautifulSoup((site / "book" / "03_rotation.html").read_text(), "html.parser")
@@ -136,3 +156,6 @@ def test_the_buttons_of_a_page_lead_to_it_in_its_repository(tmp_path: Path) -> N
         "https://github.com/a/fork",
         f"https://github.com/a/fork/edit/fix/one/{page}",
     ]
+    address = "https://a.example/fork/book/03_rotation.html"
+    assert [link["href"] for link in built.select("link[rel=canonical]")] == [address]
+    assert f"<loc>{address}</loc>" in (site / "sitemap.xml").read_text()

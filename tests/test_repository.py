@@ -5,14 +5,17 @@ import re
 import shlex
 import subprocess
 import sys
+from importlib.metadata import PackageNotFoundError, metadata
 from pathlib import Path
 from typing import Any
 
-import cover
 import pytest
-import run_tests
 import yaml
-from vendor import MANIFEST, VENDOR, checksums
+from packaging.specifiers import SpecifierSet
+
+from book.images import cover
+from tools import run_tests
+from tools.vendor import MANIFEST, VENDOR, checksums
 
 ROOT = Path(__file__).resolve().parent.parent
 MACHINE_PATH = re.compile(r"(?<![\w.])(/(tmp|home|root|Users|work|mnt)/\w|[A-Z]:\\\\\w)")
@@ -29,9 +32,33 @@ def read(name: str) -> str:
     return (ROOT / name).read_text(encoding="utf-8")
 
 
-def test_readme_names_the_torch_that_is_pinned() -> None:
-    (torch,) = re.findall(r"^torch==\S+", read("requirements.txt"), re.M)
-    assert torch in read("README.md")
+def test_torch_s_version_stands_in_one_place() -> None:
+    """It is typed in requirements.txt, and `make constraints` copies it to constraints.txt."""
+    (torch,) = re.findall(r"^torch==([\d.]+)$", read("requirements.txt"), re.M)
+    assert f"\ntorch=={torch}\n" in read("constraints.txt")
+    for name in ("README.md", "binder/requirements.txt", "CONTRIBUTING.md", "pyproject.toml"):
+        assert torch not in read(name), name
+
+
+def test_every_pinned_package_runs_on_the_oldest_python() -> None:
+    """On its first release too: of Python 3.11, Debian has 3.11.2."""
+    pins = re.findall(r"^([\w.-]+)==", read("constraints.txt"), re.M)
+    assert len(pins) > 100
+    too_new = [name for name in pins if "3.11.0" not in SpecifierSet(python_of(name))]
+    assert too_new == []
+
+
+def python_of(name: str) -> str:
+    """The versions of Python that an installed package asks for."""
+    try:
+        return str(metadata(name).json.get("requires_python", ""))
+    except PackageNotFoundError:
+        return ""  # it is for other systems, or other versions of Python
+
+
+def test_the_landing_page_lists_every_chapter_in_order() -> None:
+    contents = re.findall(r"file: book/(\d\d_\w+)", read("_toc.yml"))
+    assert re.findall(r"^\| \[\]\((\w+)\.ipynb\) \|", read("book/index.md"), re.M) == contents
 
 
 def test_no_notebook_is_left_out_of_the_contents() -> None:

@@ -1,12 +1,20 @@
 """What `make` does on a machine or in a folder that is not as it should be."""
 
+import errno
+import os
+import signal
+import subprocess
 import sys
+import time
+from collections.abc import Callable
 from pathlib import Path
+from types import ModuleType
+from typing import Any
 
-import build_book
-import install
 import nbformat
 import pytest
+
+from tools import build_book, install, notebooks, run_tests
 
 
 @pytest.fixture
@@ -28,6 +36,110 @@ def test_old_python_is_told_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
         install.main()
 
 
+def interrupt(*arguments: Any, **options: Any) -> Any:
+    """What a step does in which Ctrl+C is typed."""
+    raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize(
+    ("tool", "step", "said"),
+    [
+        (install, "install_packages", "The same command goes on where the installation stopped"),
+        (build_book, "execute", "Your files are as they were. The same command begins again"),
+    ],
+)
+def test_ctrl_c_ends_a_tool_in_one_sentence(
+    tool: ModuleType, step: str, said: str, repository: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tool, step, interrupt)
+    with pytest.raises(SystemExit, match=f"^Stopped. {said}"):
+        tool.main()
+
+
+@pytest.mark.parametrize("why", [errno.EACCES, errno.EROFS], ids=["no right", "read-only disk"])
+def test_a_folder_that_may_not_be_written_is_named(
+    why: int, repository: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*arguments: Any) -> None:
+        raise OSError(why, "refused", "some/_build")
+
+    monkeypatch.setattr(build_book, "execute", refuse)
+    with pytest.raises(
+        SystemExit, match=r"You may not write some/_build\. .* into a folder of your"
+    ):
+        build_book.main()
+
+
+def test_other_errors_are_shown_whole(repository: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*arguments: Any) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(build_book, "execute", fail)
+    with pytest.raises(OSError, match="No space left"):
+        build_book.main()
+
+
+def test_ctrl_c_ends_the_processes_that_run_notebooks(tmp_path: Path) -> None:
+    """A terminal sends it to every process of its group."""
+    begun = tmp_path / "begun"
+    lines = f"import os, time\nopen({str(begun)!r}, 'w').write(str(os.getpid()))\ntime.sleep(300)"
+    page = write_page(tmp_path, "page.ipynb", lines)
+    code = f"""
+from pathlib import Path
+from tools import build_book
+build_book.ROOT = build_book.BUILD = Path({str(tmp_path)!r})
+build_book.CACHE = build_book.ROOT / "cache"
+build_book.execute([Path({str(page)!r})])
+"""
+    build = subprocess.Popen(
+        [sys.executable, "-c", code],
+        start_new_session=True,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    wait_for(lambda: begun.exists() and begun.read_text() != "")
+    os.killpg(build.pid, signal.SIGINT)
+    _, said = build.communicate(timeout=60)
+    assert build.returncode == 1
+    assert build_book.STOPPED in said
+    assert "Traceback" not in said
+    wait_for(lambda: not is_running(int(begun.read_text())))
+
+
+def wait_for(condition: Callable[[], bool]) -> None:
+    """Wait up to a minute, because a busy machine is no fault of the tool."""
+    for _ in range(600):
+        if condition():
+            return
+        time.sleep(0.1)
+    pytest.fail("it did not happen within a minute")
+
+
+def is_running(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+def test_ctrl_c_ends_the_tests_with_what_was_found_so_far(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def run(name: str, command: list[str]) -> tuple[bool, float]:
+        return interrupt() if name == "types" else (True, 1.0)
+
+    monkeypatch.setattr(run_tests, "run", run)
+    monkeypatch.setattr(sys, "argv", ["run_tests.py", "style", "types", "book"])
+    with pytest.raises(SystemExit) as ended:
+        run_tests.main()
+    said = capsys.readouterr().out
+    assert ended.value.code == 1
+    assert "Stopped in the check 'types'" in said
+    assert "1 passed, 0 failed, 2 not run" in said
+
+
 def test_a_site_is_built_once_until_something_changes(
     repository: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -42,11 +154,10 @@ def test_a_site_is_built_once_until_something_changes(
 
     monkeypatch.setattr(build_book, "build", build)
     monkeypatch.setattr(build_book, "execute", lambda notebooks: None)
-    files = ["book/a.md", "book/_assets/book.css", "pe_lib/numpy.py", "_toc.yml"]
-    for count, name in enumerate([*files, "a fork"], start=1):
+    files = ["book/a.md", "book/_assets/book.css", "pe_lib/numpy.py", "pe_book/kit.js", "_toc.yml"]
+    for count, name in enumerate([*files, "a/fork"], start=1):
         if name in files:
-            (repository / name).parent.mkdir(exist_ok=True)
-            (repository / name).touch()
+            write(repository / name)
         else:
             monkeypatch.setenv("GITHUB_REPOSITORY", name)
         build_book.main()
@@ -58,6 +169,39 @@ def test_a_site_is_built_once_until_something_changes(
     (repository / "book" / "wrong.md").unlink()
     build_book.main()
     assert len(built) == count + 2
+
+
+@pytest.mark.parametrize(
+    ("name", "runs_again"),
+    [
+        ("pe_lib/torch.py", True),
+        ("pe_book/live/clock.py", True),
+        ("experiments/rank.py", True),
+        ("experiments/results/rank.json", True),
+        ("book/data/minilm/extract.npz", True),
+        ("requirements.txt", True),
+        ("pe_lib/README.md", False),
+        ("pe_book/live/kit.css", False),
+        ("pe_book/live/clock.js", False),
+        ("book/_assets/book.css", False),
+        ("book/data/minilm/LICENSE", False),
+        ("book/data/claims.yml", False),
+        ("experiments/README.md", False),
+        ("pe_lib/__pycache__/torch.py", False),
+    ],
+)
+def test_only_what_a_notebook_reads_runs_it_again(
+    name: str, runs_again: bool, repository: Path
+) -> None:
+    before = build_book.fingerprint(build_book.EXECUTION_INPUTS)
+    write(repository / name)
+    assert (build_book.fingerprint(build_book.EXECUTION_INPUTS) != before) == runs_again
+
+
+def write(path: Path) -> None:
+    """An empty file, in a folder that is made for it."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.touch()
 
 
 def write_page(folder: Path, name: str, code: str) -> Path:
@@ -76,6 +220,27 @@ def test_a_page_is_run_beside_its_data_and_again_when_the_library_changes(
             build_book.execute([page])
             assert (repository / "book" / "runs").read_text() == runs
         (repository / "pe_lib" / "numpy.py").touch()
+    build_book.execute([page], afresh=True)
+    assert (repository / "book" / "runs").read_text() == "xxx"
+
+
+def test_what_a_cell_prints_in_parts_is_stored_as_one() -> None:
+    """Where the parts are cut is a matter of timing, and a page stored twice is the same file."""
+
+    def store(*printed: tuple[str, str]) -> str:
+        """The stored form of a page whose cell has printed these texts to these streams."""
+        cell = nbformat.v4.new_code_cell("print(1, 2)")
+        cell.outputs = [
+            nbformat.v4.new_output("stream", name=stream, text=text) for stream, text in printed
+        ]
+        page = nbformat.v4.new_notebook(cells=[cell])
+        notebooks.normalise(page)
+        return str(nbformat.writes(page))
+
+    whole = store(("stdout", "1 2\n"), ("stderr", "beware"), ("stdout", "3"))
+    parts = store(("stdout", "1 "), ("stdout", "2\n"), ("stderr", "beware"), ("stdout", "3"))
+    assert parts == whole
+    assert whole.count('"stream"') == 3
 
 
 def test_a_failure_is_named(repository: Path) -> None:

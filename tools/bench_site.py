@@ -1,6 +1,6 @@
 """Measure pages of the built site on a slow phone: 4 × slower processor, 1.4 Mbit/s, 560 ms.
 
-make bench-site                                          the landing page, chapters 3 and 7
+make bench-site                                          the landing page, chapters 3 and 6
 python tools/bench_site.py book/03_rotation.html …       some of the pages
 
 The median of three visits with an empty cache: requests and bytes, as a usual server compresses;
@@ -10,17 +10,14 @@ tasks block the page. Layout shift is the browser's own sum, the largest of the 
 
 import statistics
 import sys
-from pathlib import Path
 
 from playwright.sync_api import Browser, sync_playwright
 
-ROOT = Path(__file__).resolve().parent.parent
-sys.path.append(str(ROOT / "tests" / "site"))
-
-from site_under_test import SIZES, serve, start_browser  # noqa: E402
+from tools.browser import start_browser
+from tools.built_site import SIZES_OF_FILES, serve
 
 VISITS = 3
-DEFAULT = "index", "03_rotation", "07_orthogonality"
+DEFAULT = "index", "03_rotation", "06_orthogonality"
 # Notes while the page loads, because a browser tells of long tasks and shifts as they happen.
 WATCH = """() => {
   window.measured = { text: 0, maths: 0, blocked: 0, shift: 0 };
@@ -56,7 +53,7 @@ def measure(browser: Browser, address: str) -> dict[str, float]:
         page.wait_for_function("measured.maths", timeout=90_000)
         page.wait_for_timeout(6000)  # what comes later may block and shift too
         measured: dict[str, float] = page.evaluate("measured")
-        sizes = [size for size, _ in page.evaluate(SIZES)]
+        sizes = [size for size, _ in page.evaluate(SIZES_OF_FILES)]
         return measured | {"requests": len(sizes), "bytes": sum(sizes)}
 
 

@@ -1,7 +1,7 @@
 """Make .venv and install the pinned requirements. Quick when nothing changed.
 
     python3 tools/install.py          what a reader needs
-    python3 tools/install.py --test   and what the tests need
+    python3 tools/install.py --test   and what the tests need, but for a browser (tools/browser.py)
 
 Runs under any Python from 3.11 on, with the standard library alone.
 """
@@ -18,6 +18,13 @@ ROOT = Path(__file__).resolve().parent.parent
 VENV = ROOT / ".venv"
 PYTHON = VENV / ("Scripts/python.exe" if sys.platform == "win32" else "bin/python")
 INPUTS = ("requirements.txt", "constraints.txt", "pyproject.toml")
+HTML_VALIDATE = "html-validate@10.17.0"
+HTML_VALIDATE_FOLDER = VENV / HTML_VALIDATE
+HTML_VALIDATE_PROGRAM = HTML_VALIDATE_FOLDER / "node_modules" / ".bin" / "html-validate"
+WITHOUT_NPM = (
+    "There is no npm, so the HTML of the site is not validated. Install Node.js, which brings npm, "
+    "to have that checked too."
+)
 PYTORCH_CPU_WHEELS = "https://download.pytorch.org/whl/cpu"
 
 
@@ -28,6 +35,16 @@ def main() -> None:
             "Name another one: make book PYTHON=python3.12"
         )
     testing = "--test" in sys.argv[1:]
+    try:
+        install_packages(testing)
+        if testing:
+            install_html_validate()
+    except KeyboardInterrupt:
+        sys.exit("Stopped. The same command goes on where the installation stopped.")
+
+
+def install_packages(testing: bool) -> None:
+    """Bring .venv up to date with the pinned versions, unless it is."""
     for_readers, for_tests = VENV / "installed", VENV / "installed-for-tests"
     stamp = for_tests if testing else for_readers
     content = b"".join((ROOT / name).read_bytes() for name in INPUTS)
@@ -65,6 +82,23 @@ def install_torch() -> None:
     if sys.platform == "linux" and not shutil.which("nvidia-smi") and found is not None:
         quick = ("--retries", "1", "--timeout", "10")
         pip("install", "--no-deps", found[0], "--extra-index-url", PYTORCH_CPU_WHEELS, *quick)
+
+
+def install_html_validate() -> None:
+    """Fetch html-validate, where there is npm. Its test is skipped without, and says so."""
+    npm = shutil.which("npm")
+    if HTML_VALIDATE_PROGRAM.exists():
+        return
+    if npm is None:
+        print(WITHOUT_NPM)
+        return
+    print("npm install", HTML_VALIDATE, flush=True)
+    options = ("--prefix", HTML_VALIDATE_FOLDER, "--loglevel=error", "--no-audit", "--no-fund")
+    if subprocess.run([npm, "install", *options, HTML_VALIDATE], check=False).returncode:
+        sys.exit(
+            "npm could not fetch html-validate and says why above. It needs the network. Once that "
+            "is mended, run the same command again."
+        )
 
 
 def pip(*arguments: str) -> None:

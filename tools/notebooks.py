@@ -4,8 +4,8 @@
     python tools/notebooks.py book/03_*.ipynb     some of them
 
 The normal form keeps what a reader sees and drops what differs from run to run: metadata of
-editors, timings, states and numbers of widgets. It has one cell that serves Colab alone. A notebook
-that the build has executed, or another of these commands, is not executed again.
+editors, timings, states and numbers of widgets. It has one cell that serves Colab alone. The build
+takes what was executed here, and does not execute it again.
 """
 
 import re
@@ -16,11 +16,10 @@ import nbformat
 from nbconvert.preprocessors.coalescestreams import CoalesceStreamsPreprocessor
 from nbformat import NotebookNode
 
-ROOT = Path(__file__).resolve().parent.parent
-sys.path += [str(ROOT / "book" / "_ext"), str(ROOT / "tools")]
+from tools.build_book import execute, one_sentence_at_the_end
+from tools.repository import repository_url
 
-from build_book import execute  # noqa: E402
-from repository import repository_url  # noqa: E402  (it stands with the site's extensions)
+ROOT = Path(__file__).resolve().parent.parent
 
 KEPT_CELL_METADATA = ("cellView", "checks", "claims", "jupyter", "mystnb", "tags")
 WIDGET_VIEW = "application/vnd.jupyter.widget-view+json"
@@ -46,6 +45,7 @@ if "google.colab" in sys.modules and not Path("ROOT/pe_lib").is_dir():
     clone = f"git clone -q --depth 1 '{repository}' book"
     print(getoutput(f"test -d book || {clone}"))
     print(getoutput("pip install -q './book[book]'"))
+    sys.path.append(str(Path("book").resolve()))
     os.chdir("book/FOLDER")"""
 # Folded in JupyterLab and on Colab, left out of the site.
 COLAB_METADATA = {"cellView": "form", "jupyter": {"source_hidden": True}, "tags": ["remove-cell"]}
@@ -54,11 +54,17 @@ COLAB_METADATA = {"cellView": "form", "jupyter": {"source_hidden": True}, "tags"
 def main() -> None:
     named = [Path(argument) for argument in sys.argv[1:]]
     paths = [path.resolve() for path in named or sorted((ROOT / "book").rglob("*.ipynb"))]
+    with one_sentence_at_the_end():
+        store(paths)
+
+
+def store(paths: list[Path]) -> None:
+    """Execute these notebooks and store them."""
     for path in paths:
         notebook = nbformat.read(path, as_version=4)
         serve_colab(notebook, repository_url(), path.parent.relative_to(ROOT))
         nbformat.write(notebook, path)
-    cache = execute(paths)
+    cache = execute(paths, afresh=True)
     for path in paths:
         _, executed = cache.merge_match_into_notebook(nbformat.read(path, as_version=4))
         normalise(executed)
@@ -67,25 +73,30 @@ def main() -> None:
 
 def serve_colab(notebook: NotebookNode, address: str, folder: Path = Path("book")) -> None:
     """Put the cell for Colab below the opening; it keeps its repository where none is given."""
-    if notebook.cells[1].source.startswith(COLAB_CELL.partition("\n")[0]):
-        found = re.search(r'^ +repository = "(.*)"$', notebook.cells.pop(1).source, re.MULTILINE)
-        address = address or (found[1] if found else "")
+    first_line = COLAB_CELL.partition("\n")[0]
+    if notebook.cells[1].source.startswith(first_line):
+        before = notebook.cells.pop(1).source
+        named = re.search(r'^ +repository = "(.*)"$', before, re.MULTILINE)
+        if named and not address:
+            address = named[1]
     source = COLAB_CELL.replace("ROOT", "/".join(".." for _ in folder.parts))
-    source = source.replace("FOLDER", folder.as_posix())
-    cell = nbformat.v4.new_code_cell(source.replace("REPOSITORY", address))
+    source = source.replace("FOLDER", folder.as_posix()).replace("REPOSITORY", address)
+    cell = nbformat.v4.new_code_cell(source)
     cell.metadata = NotebookNode(COLAB_METADATA)
     notebook.cells.insert(1, cell)
 
 
 def normalise(notebook: NotebookNode) -> None:
-    """Keep the source, the outputs and the metadata that the book reads."""
+    """Keep the source, the outputs and the metadata that the book reads.
+
+    What a cell has printed in parts is joined: where the parts are cut is a matter of timing.
+    """
+    CoalesceStreamsPreprocessor().preprocess(notebook, {})
     notebook.metadata = NotebookNode(
         kernelspec={"display_name": "Python 3", "language": "python", "name": "python3"},
         language_info={"name": "python"},
     )
     notebook.nbformat, notebook.nbformat_minor = 4, 5
-    # What was printed in several parts is joined: where it is cut is a matter of timing.
-    CoalesceStreamsPreprocessor().preprocess(notebook, {})
     for number, cell in enumerate(notebook.cells, start=1):
         cell.id = f"cell-{number:03d}"
         cell.metadata = NotebookNode(

@@ -5,17 +5,14 @@ make pdf
 """
 
 import io
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 
 from playwright.sync_api import Browser, sync_playwright
 from pypdf import PdfReader, PdfWriter
 
-ROOT = Path(__file__).resolve().parent.parent
-sys.path.append(str(ROOT / "tests" / "site"))
-
-from site_under_test import PAGES, SITE, start_browser  # noqa: E402
+from tools.browser import start_browser
+from tools.built_site import PAGES, SITE
 
 TARGET = SITE / "book.pdf"
 OPEN = "document.querySelectorAll('.proof-fold').forEach((proof) => (proof.open = true))"

@@ -7,27 +7,34 @@ python tools/run_tests.py --changed          those that the files you changed ca
 
 import os
 import re
+import shutil
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
+
+from tools.install import HTML_VALIDATE_PROGRAM, WITHOUT_NPM
 
 ROOT = Path(__file__).resolve().parent.parent
 BIN = Path(sys.executable).parent
 TWO_AT_ONCE = ["pytest", "-q", "-n", "2"]
 NBVAL = ["--nbval", "--nbval-current-env", "--nbval-sanitize-with", "tests/nbval_sanitize.cfg"]
 PYTHON = r".*\.py|pyproject\.toml"
-EXECUTION = r"(pe_lib|benchmarks|book/data)/.*|book/.*\.ipynb|(requirements|constraints)\.txt"
+EXECUTION = (
+    r"(pe_lib|pe_book|experiments|benchmarks|book/data)/.*|book/.*\.ipynb"
+    r"|(requirements|constraints)\.txt"
+)
 SITE = rf"{EXECUTION}|(book|tests/site)/.*|_(config|toc)\.yml|tools/.*"
 
 # Each check's command, and the files that call for it when they change.
 CHECKS = {
     "style": (["ruff", "check", "."], rf"{PYTHON}|.*\.ipynb"),
     "format": (["ruff", "format", "--check", "."], rf"{PYTHON}|.*\.ipynb"),
-    "types": (["mypy", "pe_lib", "tests", "tools", "book/_ext"], PYTHON),
-    "types in benchmarks": (["mypy", "benchmarks"], PYTHON),
+    "types": (["mypy", "pe_lib", "pe_book", "tests", "tools", "book/_ext"], PYTHON),
+    "types in benchmarks": (["mypy", "benchmarks", "experiments"], PYTHON),
     "library": (
-        [*TWO_AT_ONCE, "--doctest-modules", "--ignore", "tests/site", "pe_lib", "tests"],
+        [*TWO_AT_ONCE, "--doctest-modules", "--ignore", "tests/site", "pe_lib", "pe_book", "tests"],
         r"(?!tests/site/).*",
     ),
     "notebooks": ([*TWO_AT_ONCE, "--dist", "loadfile", *NBVAL, "book"], EXECUTION),
@@ -43,13 +50,21 @@ def main() -> None:
     chosen = called_for() if named == ["--changed"] else named
     if unknown := set(chosen) - set(CHECKS):
         sys.exit(f"There is no check {min(unknown)!r}. There are: {', '.join(CHECKS)}.")
-    results = {name: run(name, CHECKS[name][0]) for name in chosen}
+    results = {}
+    try:
+        for name in chosen:
+            results[name] = run(name, CHECKS[name][0])
+    except KeyboardInterrupt:
+        print(f"\nStopped in the check {name!r}. The ones before it:")
     print()
     for name, (passed, seconds) in results.items():
         print(f"  {'passed' if passed else 'FAILED'}  {seconds:6.1f} s  {name}")
+    print(*left_out(), sep="\n")
     failed = sum(not passed for passed, _ in results.values())
-    print(f"{len(results) - failed} passed, {failed} failed")
-    sys.exit(1 if failed else 0)
+    left = len(chosen) - len(results)
+    not_run = f", {left} not run" if left else ""
+    print(f"{len(results) - failed} passed, {failed} failed{not_run}")
+    sys.exit(1 if failed or left else 0)
 
 
 def called_for() -> list[str]:
@@ -62,6 +77,17 @@ def called_for() -> list[str]:
         for name, (_, pattern) in CHECKS.items()
         if any(re.fullmatch(pattern, file) for file in files)
     ]
+
+
+def left_out() -> Iterator[str]:
+    """What the checks leave out because this machine lacks a program, and what to install."""
+    if not HTML_VALIDATE_PROGRAM.exists():
+        yield WITHOUT_NPM
+    if not (shutil.which("c++") or shutil.which("g++")):
+        yield (
+            "There is no C++ compiler, so what torch.compile generates is not run, only its "
+            "graphs. Install g++ to have that checked too."
+        )
 
 
 def run(name: str, command: list[str]) -> tuple[bool, float]:

@@ -35,6 +35,7 @@ FILES = {
         "es5/core.js",
         "es5/adaptors/liteDOM.js",
         "es5/input/tex.js",
+        "es5/input/tex/extensions/html.js",
         "es5/output/chtml.js",
         "es5/output/chtml/fonts/tex.js",
         "es5/output/chtml/fonts/woff-v2/*.woff",

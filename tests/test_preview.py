@@ -1,0 +1,98 @@
+"""`make preview`: a page is built again when its source changes, and the browser shows it again."""
+
+import os
+import threading
+from functools import partial
+from http.server import ThreadingHTTPServer
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+from urllib.request import urlopen
+
+import dark_figures
+import pytest
+
+from tools import preview
+from tools.build_book import ROOT
+
+
+@pytest.fixture
+def built(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """What was done in the place of a build."""
+    done: list[str] = []
+    monkeypatch.setattr(preview, "build", lambda: done.append("built"))
+    monkeypatch.setattr(os, "execv", lambda program, command: done.append("started again"))
+    monkeypatch.setattr(preview.Handler, "builds", 0)
+    return done
+
+
+@pytest.mark.parametrize(
+    ("changed", "done"),
+    [
+        (["book/glossary.md"], "built"),
+        (["pe_book/live/kit.js", "book/_assets/book.css"], "built"),
+        (["pe_book/live/clock.py", "book/glossary.md"], "started again"),  # it has read the code
+    ],
+)
+def test_a_change_is_built(changed: list[str], done: str, built: list[str]) -> None:
+    preview.build_again({ROOT / name for name in changed})
+    assert built[0] == done
+
+
+def test_a_source_that_is_saved_is_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(preview, "ROOT", tmp_path)
+    page = tmp_path / "book" / "checks" / "01.ipynb"
+    page.parent.mkdir(parents=True)
+    page.write_text("one")
+    before = preview.times_of_changes()
+    os.utime(page, (1, 1))
+    after = preview.times_of_changes()
+    assert {path for path, _ in before.items() ^ after.items()} == {page}
+
+
+def test_a_page_that_is_not_written_again_keeps_one_dark_twin_of_a_figure(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    figure = "0" * 64
+    (tmp_path / "_images").mkdir()
+    (tmp_path / "_images" / f"{figure}.svg").write_text('<svg xmlns="http://www.w3.org/2000/svg"/>')
+    page = tmp_path / "page.html"
+    page.write_text(f'<img src="_images/{figure}.svg"/>')
+    app: Any = SimpleNamespace(outdir=tmp_path, builder=SimpleNamespace(format="html"))
+    for written in ({page}, set()):
+        monkeypatch.setattr(dark_figures, "WRITTEN_PAGES", written)
+        dark_figures.show_twins(app, None)
+        assert page.read_text().count("only-dark") == 1
+
+
+def test_a_page_that_is_shown_is_loaded_again_after_a_build(
+    tmp_path: Path, built: list[str]
+) -> None:
+    (tmp_path / "page.html").write_text("<p>A page</p>")
+    (tmp_path / "style.css").write_text("p {}")
+    handler = partial(preview.Handler, directory=str(tmp_path))
+    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+
+        def get(name: str) -> bytes:
+            with urlopen(f"http://127.0.0.1:{server.server_port}/{name}") as answer:
+                content: bytes = answer.read()
+                return content
+
+        assert get("page.html") == b"<p>A page</p>" + preview.RELOAD
+        assert get("style.css") == b"p {}"
+        assert get("number-of-builds") == b"0"
+        preview.build_again({ROOT / "book" / "glossary.md"})
+        assert get("number-of-builds") == b"1"
+        server.shutdown()
+
+
+def test_a_second_preview_says_so_before_it_builds(
+    built: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(preview, "execute", lambda notebooks: built.append("executed"))
+    with ThreadingHTTPServer(("127.0.0.1", 0), preview.Handler) as first:
+        monkeypatch.setattr(preview, "ADDRESS", first.server_address)
+        with pytest.raises(SystemExit, match=f"uses port {first.server_port}.*another window"):
+            preview.serve()
+    assert built == []

@@ -1,0 +1,136 @@
+"""Serve the book on this machine, and build a page again as soon as its source changes.
+
+    make preview
+
+The settings are those of the book (_config.yml). A notebook is run again only where its code has
+changed. A browser that shows a page loads it again when it has been built. Warnings are printed and
+stop nothing here; `make book` treats them as errors.
+"""
+
+import errno
+import os
+import sys
+import threading
+import time
+from contextlib import suppress
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+from jupyter_book.sphinx import build_sphinx
+
+from tools.build_book import BUILD, ROOT, execute, one_sentence_at_the_end
+
+FOLDER = BUILD / "preview"
+SITE = FOLDER / "html"
+ADDRESS = ("127.0.0.1", 8000)
+WATCHED = ("_config.yml", "_toc.yml", "book/**/*", "pe_book/**/*", "pe_lib/*.py", "tools/*.py")
+SECONDS_BETWEEN_LOOKS = 0.3
+# The page asks for the number of the last build, and loads itself again when that has changed.
+RELOAD = b"""<script>
+  let built;
+  setInterval(async () => {
+    const now = await (await fetch("/number-of-builds")).text();
+    if (built && built !== now) location.reload();
+    built = now;
+  }, 500);
+</script>"""
+
+
+class Handler(SimpleHTTPRequestHandler):
+    """Serves the site, with a script in each page that loads it again after a build."""
+
+    builds = 0
+
+    def do_GET(self) -> None:
+        path = Path(self.translate_path(self.path))
+        if self.path == "/number-of-builds":
+            self.answer(str(Handler.builds).encode(), "text/plain")
+        elif path.suffix == ".html" and path.is_file():
+            self.answer(path.read_bytes() + RELOAD, "text/html; charset=utf-8")
+        else:
+            super().do_GET()
+
+    def answer(self, body: bytes, kind: str) -> None:
+        self.send_response(200)
+        self.send_header("Content-Type", kind)
+        self.send_header("Content-Length", str(len(body)))
+        self.send_header("Cache-Control", "no-store")
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, format: str, *args: Any) -> None:
+        """Print nothing."""
+
+
+def main() -> None:
+    with one_sentence_at_the_end(), suppress(KeyboardInterrupt):
+        serve()
+
+
+def serve() -> None:
+    """Serve the book until Ctrl+C, and build again what changes."""
+    server = listening()
+    execute(sorted((ROOT / "book").rglob("[!.]*.ipynb")))
+    seen = times_of_changes()
+    build()
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    print(f"The book is at http://{ADDRESS[0]}:{ADDRESS[1]}/book/index.html. Ctrl+C ends this.")
+    while True:
+        time.sleep(SECONDS_BETWEEN_LOOKS)
+        now = times_of_changes()
+        if changed := {path for path, _ in now.items() ^ seen.items()}:
+            seen = now
+            build_again(changed)
+
+
+def listening() -> ThreadingHTTPServer:
+    """The server, before anything is built: of two previews the second says so at once."""
+    try:
+        return ThreadingHTTPServer(ADDRESS, partial(Handler, directory=str(SITE)))
+    except OSError as error:
+        if error.errno != errno.EADDRINUSE:
+            raise
+        sys.exit(
+            f"Another program uses port {ADDRESS[1]}, perhaps a `make preview` in another window. "
+            "Stop it there with Ctrl+C, and run the command again."
+        )
+
+
+def build_again(changed: set[Path]) -> None:
+    """Build what has changed, and say how long it took."""
+    print("Changed:", *sorted(str(path.relative_to(ROOT)) for path in changed), flush=True)
+    if any(path.suffix == ".py" for path in changed):  # this process has read the code as it was
+        os.execv(sys.executable, [sys.executable, *sys.argv])
+    started = time.perf_counter()
+    build()
+    Handler.builds += 1
+    print(f"Built in {time.perf_counter() - started:.1f} s", flush=True)
+
+
+def build() -> None:
+    """Let Jupyter Book build the pages whose sources have changed."""
+    build_sphinx(
+        ROOT,
+        SITE,
+        path_config=ROOT / "_config.yml",
+        noconfig=True,  # there is no conf.py
+        doctreedir=FOLDER / "doctrees",
+        confoverrides={"latex_individualpages": False, "formulas_style_all_signs": True},
+        quiet=True,
+    )
+
+
+def times_of_changes() -> dict[Path, float]:
+    """When each source was changed last."""
+    paths = (path for pattern in WATCHED for path in ROOT.glob(pattern))
+    return {
+        path: path.stat().st_mtime
+        for path in paths
+        if path.is_file() and not {"__pycache__", ".ipynb_checkpoints"} & set(path.parts)
+    }
+
+
+if __name__ == "__main__":
+    main()
