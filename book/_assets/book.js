@@ -1,4 +1,4 @@
-// What the pages do beyond the theme: keyboard access to wide content, the outline, the search.
+// What the pages do beyond the theme: keyboard access to wide content, the outline, figures.
 
 const WIDE = '.pst-scrollable-table-container, .bd-article pre, mjx-container[display="true"]';
 
@@ -51,32 +51,32 @@ function closeOutline() {
   outline?.addEventListener("click", ({ target }) => target.closest("a") && outline.close());
 }
 
-/** The search quotes from the article alone, without its formulas, and opens the section quoted. */
-function quoteArticles() {
-  if (typeof Search === "undefined") return;
-  const parse = (source) => new DOMParser().parseFromString(source, "text/html");
-  Search.htmlToText = (source, anchor) => {
-    const page = parse(source);
-    page.querySelectorAll(".headerlink, script, style").forEach((part) => part.remove());
-    page.querySelectorAll(".math").forEach((formula) => formula.replaceWith("…"));
-    const quoted = (anchor && page.querySelector(`article ${anchor}`)) || page.querySelector("article");
-    return quoted?.textContent ?? "";
-  };
-  const summarise = Search.makeSearchSummary;
-  Search.makeSearchSummary = (source, words, anchor) => {
-    const count = ({ textContent }) =>
-      [...words].filter((word) => textContent.toLowerCase().includes(word)).length;
-    // The first section with the most of the words, and of those around each other the innermost.
-    const better = (a, b) => (count(b) > count(a) || (count(b) === count(a) && a.contains(b)) ? b : a);
-    const sections = [...parse(source).querySelectorAll("article section[id]")];
-    const hash = anchor || (sections.length ? `#${sections.reduce(better).id}` : "");
-    const summary = summarise(source, words, hash);
-    queueMicrotask(() => summary?.parentElement && (summary.parentElement.querySelector("a").hash = hash));
-    return summary;
-  };
+/** A still figure that is pressed is shown as large as the window allows, or larger. */
+function enlargeFigures() {
+  const dialog = document.createElement("dialog");
+  dialog.className = "enlarged";
+  dialog.ariaLabel = "Figure, enlarged";
+  const close = document.createElement("button");
+  close.type = "button";
+  close.textContent = "Close";
+  dialog.addEventListener("click", () => dialog.close());
+  document.body.append(dialog);
+  for (const picture of document.querySelectorAll("article figure img")) {
+    const button = document.createElement("button");
+    button.type = "button";
+    button.className = "enlarges";
+    button.title = "Enlarge";
+    button.classList.add(...[...picture.classList].filter((name) => name.startsWith("only-")));
+    picture.replaceWith(button);
+    button.append(picture);
+    button.addEventListener("click", () => {
+      dialog.replaceChildren(close, picture.cloneNode());
+      dialog.showModal();
+    });
+  }
 }
 
 closeOutline();
-quoteArticles();
+enlargeFigures();
 watchWide();
 nameSection();

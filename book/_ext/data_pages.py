@@ -1,23 +1,22 @@
-"""Pages that are made from data: the ledger of the sources, the status of the book, and the landing
-page with its live figure.
+"""Two pages that are filled with data: the ledger of the sources, and the landing page.
 
-Each is a template of Jinja that is filled in before MyST reads it. The data of the ledger stand in
-book/data/claims.yml, those of the status in book/status.json, which `make status` writes, in the
-installed packages and in benchmarks/results/gpu.json.
+Each is a template of Jinja, which is rendered before MyST reads it. The claims of the ledger stand
+in book/data/claims.yml. The landing page asks for its live figure, for the minutes of pages, and
+for the address of the repository, which is empty where none is known.
 """
 
-import json
-import platform
 from collections import Counter
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 import yaml
 from docutils import nodes
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
-from pe_lib.book import live
+from pe_book import live
 from sphinx.application import Sphinx
+from tools.repository import repository_url
+
+from reading_time import minutes
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 JINJA = Environment(
@@ -29,7 +28,7 @@ VERDICTS = ("true", "true with conditions", "imprecise", "false")
 
 def ledger() -> dict[str, Any]:
     """The sources by letter, and all of them: what they are, their claims, and how many claims have
-    each verdict."""
+    each verdict; and the address of the repository."""
     data = yaml.safe_load((ROOT / "book" / "data" / "claims.yml").read_text(encoding="utf-8"))
     sources = {letter: named | {"claims": []} for letter, named in data["sources"].items()}
     for claim in data["claims"]:
@@ -38,21 +37,17 @@ def ledger() -> dict[str, Any]:
     for source in sources.values():
         found = Counter(claim["verdict"] for claim in source["claims"])
         source["verdicts"] = {verdict: found[verdict] for verdict in VERDICTS}
-    return {"sources": sources}
+    return {"sources": sources, "repository": repository_url()}
 
 
-def status() -> dict[str, Any]:
-    """The recorded run, the versions of this build, and what a GPU was seen to do, if one was."""
-    gpu = ROOT / "benchmarks" / "results" / "gpu.json"
-    return {
-        "run": json.loads((ROOT / "book" / "status.json").read_text()),
-        "python": platform.python_version(),
-        "version": version,
-        "gpu": json.loads(gpu.read_text()) if gpu.exists() else None,
-    }
-
-
-PAGES = {"book/index": lambda: {"box": live.box}, LEDGER: ledger, "book/status": status}
+PAGES = {
+    "book/index": lambda: {
+        "box": live.box,
+        "minutes": minutes,
+        "repository": repository_url(),
+    },
+    LEDGER: ledger,
+}
 
 
 def fill_in(app: Sphinx, page: str, source: list[str]) -> None:

@@ -21,10 +21,19 @@ from sphinx.domains.math import MathDomain
 from sphinx.util import logging
 from sphinx.util.math import get_node_equation_number
 
+from html_fixes import WRITTEN_PAGES
+
 logger = logging.getLogger(__name__)
 
 VENDOR = Path(__file__).resolve().parent.parent / "_assets" / "vendor" / "mathjax"
-PARTS = ("core", "adaptors/liteDOM", "input/tex", "output/chtml", "a11y/assistive-mml")
+PARTS = (
+    "core",
+    "adaptors/liteDOM",
+    "input/tex",
+    "[tex]/html",  # \class, for the symbols that a live figure shows
+    "output/chtml",
+    "a11y/assistive-mml",
+)
 STYLE_SHEET, FONTS = "formulas.css", "mathjax/output/chtml/fonts/woff-v2"
 # What most texts and formulas name stands in the style sheets, so that no line moves when
 # it comes, and no page is laid out anew.
@@ -39,7 +48,7 @@ var MathJax = {
     if (!(name.slice(2) in sources)) throw Error(`tools/vendor.py does not fetch ${name}`);
     (0, eval)(sources[name.slice(2)]);
   } },
-  tex: { packages: { "[-]": ["noundefined"] } },  // an unknown name is an error
+  tex: { packages: { "[-]": ["noundefined"], "[+]": ["html"] } },  // an unknown name is an error
   chtml: { fontURL: "FONTS" },
   startup: { typeset: false },
 };"""
@@ -47,8 +56,12 @@ MATHML = ' xmlns="http://www.w3.org/1998/Math/MathML"'
 USE = """\
 const { adaptor } = MathJax.startup;
 const setFormula = (tex, display) => adaptor.outerHTML(MathJax.tex2chtml(tex, { display }));
-const styleSheet = () => adaptor.textContent(MathJax.chtmlStylesheet());"""
-
+const styleSheet = (ofAllSigns) => {
+  const { output } = MathJax.startup;
+  output.options.adaptiveCSS = !ofAllSigns;
+  output.font.adaptiveCSS(!ofAllSigns);
+  return adaptor.textContent(MathJax.chtmlStylesheet());
+};"""
 
 PLACE = '<mjx-container data-set="{}"></mjx-container>'
 PLACES = re.compile(PLACE.format(r"(\d+)"))
@@ -85,16 +98,48 @@ def set_formula(tex: str, display: bool) -> int:
     return len(FORMULAS) - 1
 
 
-def place_for(node: nodes.Element, tex: str, display: bool = False) -> str:
+def tie(tex: str, symbols: dict[str, str]) -> str:
+    """The same formula with a class around each symbol that a live figure of the page shows.
+
+    Longer symbols come first, so that PE(x) is marked as a whole and not its x alone. Words and
+    names of environments are no symbols.
+    """
+    if not symbols:
+        return tex
+    longest_first = sorted(symbols, key=len, reverse=True)
+    names = "|".join(
+        re.escape(name) if name.startswith("\\") else rf"(?<![\\a-zA-Z]){re.escape(name)}"
+        for name in longest_first
+    )
+    words = r"\\(?:text|begin|end|operatorname|label)\{[^}]*\}"
+    symbol = re.compile(rf"{words}|(?P<symbol>{names})(?![a-zA-Z])")
+    return symbol.sub(lambda found: marked(found, symbols), tex)
+
+
+def marked(found: re.Match[str], symbols: dict[str, str]) -> str:
+    symbol = found["symbol"]
+    return rf"{{\class{{tie tie-{symbols[symbol]}}}{{{symbol}}}}}" if symbol else found[0]
+
+
+def place_for(node: nodes.Element, tex: str, symbols: dict[str, str], display: bool = False) -> str:
     """Where a formula will stand once the page is finished; a warning if it is not understood."""
-    number = set_formula(tex, display)
+    number = set_formula(tie(tex, symbols), display)
+    if "data-mjx-error" in FORMULAS[number]:  # a class may stand where TeX takes one sign alone
+        number = set_formula(tex, display)
     if problem := re.search(r'data-mjx-error="([^"]*)"', FORMULAS[number]):
         logger.warning("%s: %s", html.unescape(problem[1]), tex.strip(), location=node)
     return PLACE.format(number)
 
 
+def symbols_of(writer: Any) -> dict[str, str]:
+    """The symbols that the live figures of the page show (live_figures.py)."""
+    builder = writer.builder
+    symbols: dict[str, str] = builder.env.metadata[builder.current_docname].get("symbols", {})
+    return symbols
+
+
 def visit_math(writer: Any, node: nodes.math) -> None:
-    formula = place_for(node, node.astext())
+    formula = place_for(node, node.astext(), symbols_of(writer))
     writer.body.append(writer.starttag(node, "span", "", CLASS="math notranslate nohighlight"))
     writer.body.append(f"{formula}</span>")
     raise nodes.SkipNode
@@ -104,7 +149,7 @@ def visit_displayed_math(writer: Any, node: nodes.math_block) -> None:
     tex = node.astext()
     if r"\\" in tex and not node["nowrap"]:
         tex = rf"\begin{{split}}{tex}\end{{split}}"  # several lines are aligned, as Sphinx does
-    formula = place_for(node, tex, display=True)
+    formula = place_for(node, tex, symbols_of(writer), display=True)
     writer.body.append(writer.starttag(node, "div", "", CLASS="math notranslate nohighlight"))
     if node["number"]:
         writer.body.append(f'<span class="eqno">({get_node_equation_number(writer, node)})')
@@ -125,29 +170,32 @@ def insert_formulas(app: Sphinx, exception: Exception | None) -> None:
     """Put each formula in its place: last, because the pages are searched quicker without them."""
     if exception is not None or app.builder.format != "html":
         return
-    for path in Path(app.outdir).rglob("*.html"):
+    for path in WRITTEN_PAGES:
         page = path.read_text(encoding="utf-8")
         path.write_text(PLACES.sub(lambda place: FORMULAS[int(place[1])], page), encoding="utf-8")
     static = Path(app.outdir) / "_static"
-    (static / STYLE_SHEET).write_text(style_sheet(), encoding="utf-8")
+    rules = style_sheet(of_all_signs=app.config.formulas_style_all_signs)
+    (static / STYLE_SHEET).write_text(rules, encoding="utf-8")
     for sheet in (static / STYLE_SHEET, static / "book.css"):
         text = sheet.read_text(encoding="utf-8")
-        sheet.write_text(FIRST_FONTS.sub(lambda url: inside(static / url[1]), text), "utf-8")
+        sheet.write_text(FIRST_FONTS.sub(lambda url: data_address(static / url[1]), text), "utf-8")
 
 
-def inside(font: Path) -> str:
-    """A font as an address that holds it."""
+def data_address(font: Path) -> str:
+    """The address of a font that holds the font itself."""
     return f'url("data:font/woff2;base64,{base64.b64encode(font.read_bytes()).decode()}")'
 
 
-def style_sheet() -> str:
-    """The rules that MathJax has for what was set, with the lighter fonts that the site serves."""
-    rules = str(mathjax().call("styleSheet"))
+def style_sheet(*, of_all_signs: bool) -> str:
+    """MathJax's rules for the signs that were set, or for all, with the fonts of the site."""
+    rules = str(mathjax().call("styleSheet", of_all_signs))
     return rules.replace('.woff")', '.woff2")').replace('"woff"', '"woff2"')
 
 
 def setup(app: Sphinx) -> dict[str, bool]:
     app.add_html_math_renderer("set_when_built", (visit_math, None), (visit_displayed_math, None))
+    # Where a build writes only the pages that changed, it cannot know the signs of the others.
+    app.add_config_value("formulas_style_all_signs", default=False, rebuild="")
     app.connect("html-page-context", add_style_sheet)
-    app.connect("build-finished", insert_formulas, priority=950)  # after mend_pages
+    app.connect("build-finished", insert_formulas, priority=950)  # after html_fixes
     return {"parallel_read_safe": True, "parallel_write_safe": False}

@@ -1,8 +1,8 @@
 """Live figures on the site: the box with its still, and the scripts of the kinds that a page shows.
 
 A figure's output in a notebook holds the view of a widget; its traits lie in the state of the
-widgets. Here the view is replaced by the box of pe_lib.book.live, whose still is in its final place
-before any script runs, and the state leaves the page.
+widgets. Here the view is replaced by the box of pe_book.live. The box holds its still, which is
+drawn now and is in its final place before any script runs. The widgets' state leaves the page.
 """
 
 import json
@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from docutils import nodes
-from pe_lib.book import live
+from pe_book import live
+from pe_book.live.still import KIT
 from sphinx.application import Sphinx
 from sphinx.environment import BuildEnvironment
 
@@ -24,11 +25,21 @@ BOX = re.compile(r'<div class="live" data-figure="(\w+)"')
 def place_figures(app: Sphinx, document: nodes.document) -> None:
     """Put the box of each live figure in the place of its widget view."""
     models = take_models(app.env)
+    symbols: dict[str, str] = {}
     for view in list(document.findall(nodes.container)):
         if view.get("mime_type") == VIEW and (found := MODEL.search(view.astext())):
             traits = models[found[1]]["state"]
-            shown = live.box(*(traits[name] for name in ("figure", "question", "state", "data")))
-            view.parent.replace_self(nodes.raw("", shown, format="html"))
+            box = box_of(traits)
+            symbols |= live.KINDS[traits["figure"]].symbols
+            view.parent.replace_self(nodes.raw("", box, format="html"))
+    app.env.metadata[app.env.docname]["symbols"] = symbols  # for formulas.py, which marks them
+
+
+def box_of(traits: dict[str, Any]) -> str:
+    """The box of a figure, from the traits that its widget has stored."""
+    kind = traits["figure"]
+    state = {name: traits[name] for name in live.KINDS[kind].controls()}
+    return live.box(kind, traits["question"], state, traits["data"])
 
 
 def take_models(env: BuildEnvironment) -> dict[str, Any]:
@@ -45,14 +56,16 @@ def take_models(env: BuildEnvironment) -> dict[str, Any]:
 def load_kinds(app: Sphinx, page: str, template: str, context: dict[str, Any], _: Any) -> None:
     """A page loads the kit and the kinds that it shows, and a page without figures nothing."""
     kinds = sorted(set(BOX.findall(context.get("body", ""))))
-    for name in (*live.KIT, *kinds) if kinds else ():
+    if not kinds:
+        return
+    for name in (*KIT, *kinds):
         app.add_js_file(f"live/{name}.js", loading_method="defer", priority=300)
-    if kinds:
-        app.add_css_file("live/kit.css", priority=900)
+    app.add_js_file("live/ties.js", loading_method="defer", priority=310)
+    app.add_css_file("live/kit.css", priority=900)
 
 
 def copy_files(app: Sphinx) -> None:
-    """The scripts and the style sheet, as they lie in the library."""
+    """The scripts and the style sheet, as they lie beside the figures."""
     target = Path(app.outdir) / "_static" / "live"
     target.mkdir(parents=True, exist_ok=True)
     for path in [live.FOLDER / "kit.css", *live.FOLDER.glob("*.js")]:

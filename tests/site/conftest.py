@@ -4,7 +4,9 @@ from collections.abc import Iterator
 
 import pytest
 from playwright.sync_api import Browser, expect, sync_playwright
-from site_under_test import SITE, serve, start_browser
+
+from tools.browser import start_browser
+from tools.built_site import SITE, serve
 
 expect.set_options(timeout=30_000)  # milliseconds: a busy machine is no fault of the site
 

@@ -4,7 +4,9 @@ from collections import Counter
 
 import yaml
 from playwright.sync_api import Browser, Page, expect
-from site_under_test import ROOT, SITE, parsed, visit
+
+from tools.browser import visit
+from tools.built_site import ROOT, SITE, parsed
 
 PAGE = SITE / "book" / "a_sources.html"
 CLAIMS = yaml.safe_load((ROOT / "book" / "data" / "claims.yml").read_text("utf-8"))["claims"]

@@ -11,14 +11,15 @@ import matplotlib.pyplot as plt
 import mpmath
 import numpy as np
 import pytest
-import stills
 import torch
 from playwright.sync_api import Browser, Locator, Page, expect
-from site_under_test import PHONE, SITE, visit
 
+from pe_book import live, plots
+from pe_book.live import still
 from pe_lib import numpy as pe
 from pe_lib._checks import Layout
-from pe_lib.book import live, plots
+from tools.browser import PHONE, visit
+from tools.built_site import SITE
 
 NUMBERS = """([kind, states]) => {
   const spec = peLive.kinds[kind]({});
@@ -30,7 +31,7 @@ NUMBERS = """([kind, states]) => {
 def bench(browser: Browser) -> Iterator[Page]:
     """An empty page with every script."""
     page = browser.new_page()
-    for name in (*live.KIT, *live.KINDS):
+    for name in (*still.KIT, *live.KINDS):
         page.add_script_tag(path=live.FOLDER / f"{name}.js")
     yield page
     page.close()
@@ -143,17 +144,14 @@ def test_formats_round_as_processors_do(bench: Page) -> None:
 
 # ---- Stills --------------------------------------------------------------------------------------
 
-
-def test_stills_are_what_the_scripts_draw(browser: Browser) -> None:
-    drawn = dict(stills.draw_stills(browser))
-    stored = {path.stem: path.read_text() for path in live.STILLS.glob("*.html")}
-    assert set(stored) == set(drawn), "run tools/stills.py"
-    for name, text in drawn.items():
-        assert stored[name] == text, f"{name}: run tools/stills.py"
+DRAW = """([kind, data, state]) => {
+  const spec = peLive.kinds[kind](data);
+  return peLive.html(spec, peLive.allowAll(spec, state, peLive.defaults(spec)));
+}"""
 
 
-def test_frames_stand_as_the_kit_writes_them(bench: Page) -> None:
-    write = "([data, state]) => peLive.html(peLive.kinds.frames(data), state)"
+def test_stills_are_what_a_browser_draws(bench: Page) -> None:
+    """The build draws them in V8 without a page; a browser is the independent witness."""
 
     def draw(*turns: int) -> Any:
         figure, ax = plt.subplots(figsize=(4, 2))
@@ -162,13 +160,64 @@ def test_frames_stand_as_the_kit_writes_them(bench: Page) -> None:
 
     one: dict[str, Any] = {"describe": "A clock at {}.".format, "label": "turn <& more>"}
     two: dict[str, Any] = {"describe": "{} and {}".format, "labels": ("a", "b"), "start": (1, 0)}
-    for made in (
+    figures = [
+        live.clock(5, step=3),
+        live.orbit(decay=0.05),
+        live.similarity(64, base=100, offset=7),
+        live.subspaces(8),
+        live.rope(7, 6),
+        live.formats(257),
         live.frames(draw, [0, 1, 2], start=1, **one),
         live.frames(draw, [0, 1], buttons=True, **one),
         live.frames2(draw, ([0, 1], [0, 2]), **two),
-    ):
-        state, data = dict(made.state), dict(made.data)
-        assert live.inside("frames", state, data) == bench.evaluate(write, [data, state])
+    ]
+    assert {figure.kind for figure in figures} == set(live.KINDS)
+    for figure in figures:
+        drawn = bench.evaluate(DRAW, [figure.kind, dict(figure.data), figure.state])
+        assert still.content_of_box(figure.kind, figure.state, dict(figure.data)) == drawn, figure
+
+
+# ---- In a notebook -------------------------------------------------------------------------------
+
+# A model as anywidget gives one: what is set is told at once to all who listen.
+SET_BY_PYTHON = """(asked) => {
+  const traits = { figure: "clock", question: "", data: {}, x: 3, step: 2, block: "T" };
+  const listeners = [];
+  const model = {
+    get: (name) => traits[name],
+    set(name, value) {
+      traits[name] = value;
+      listeners.forEach((listen) => listen());
+    },
+    on: (_, listen) => listeners.push(listen),
+    off: () => {},
+    save_changes: () => {},
+  };
+  const el = document.body.appendChild(document.createElement("div"));
+  const end = peLive.render({ model, el });
+  for (const [name, value] of asked) model.set(name, value);
+  const shown = [...el.querySelectorAll(".live__value")].map((value) => value.textContent);
+  end();
+  el.remove();
+  return [shown, traits.x, traits.step];
+}"""
+
+
+@pytest.mark.parametrize(
+    ("asked", "shown", "held"),
+    [
+        ([("x", 7)], ["7", "2"], [7, 2]),
+        # A linked hand stands between two positions while the other one is dragged there.
+        ([("x", 4.25)], ["4.3", "2"], [4.25, 2]),
+        ([("x", 99), ("step", -6.5)], ["30", "−6"], [30, -6]),
+        ([("block", "sideways")], ["3", "2"], [3, 2]),
+    ],
+)
+def test_a_figure_shows_what_python_sets(
+    bench: Page, asked: list[Any], shown: list[str], held: list[float]
+) -> None:
+    found: list[Any] = bench.evaluate(SET_BY_PYTHON, asked)
+    assert found == [shown, *held]
 
 
 # ---- In the page ---------------------------------------------------------------------------------

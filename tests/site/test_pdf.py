@@ -3,10 +3,11 @@
 import re
 from pathlib import Path
 
-import pdf
 from playwright.sync_api import Browser
 from pypdf import PdfReader
-from site_under_test import SITE
+
+from tools import pdf
+from tools.built_site import SITE
 
 FOLDED = "Block-diagonal matrices with blocks of the same sizes"  # in a proof that is folded
 

@@ -1,23 +1,21 @@
-"""Mend what the theme and the directives write: accessible names, landmarks, unique anchors.
+"""Fix the HTML of the theme and the directives: accessible names, landmarks, unique anchors.
 
-Each function takes a page, parsed, and mends one thing. They run once the site is written, so the
-checks of the site look at what a reader gets.
+Each function takes a parsed page and fixes one thing. They run once the pages are written, so that
+the checks of the site look at what a reader gets.
 """
 
 import gc
 import html
 import re
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import tinycss2
 from bs4 import BeautifulSoup
 from bs4.element import NavigableString
 from sphinx.application import Sphinx
+from sphinx.builders.html import StandaloneHTMLBuilder
 
-WORD, NAME = re.compile(r"[\w-]+"), re.compile(r"[.#]([\w-]+)")
-SELECTOR = re.compile(r"(?:[^,()]|\((?:[^()]|\([^()]*\))*\))+")  # commas in parentheses are its own
+WRITTEN_PAGES: set[Path] = set()  # by this build; the others were fixed when they were written
 VIEW_BOX = re.compile(r'viewBox="0 0 ([\d.]+) ([\d.]+)"')
 KOREAN = re.compile(r"(\d*[가-힣]+(?:[ ,.·]+[가-힣]+)*)")
 
@@ -41,6 +39,23 @@ def submit_search(page: BeautifulSoup) -> None:
         form.append(button)
 
 
+def download_at_once(page: BeautifulSoup) -> None:
+    """One press brings the notebook. The menu around it offered the browser's own printing besides,
+    and the sources of the other pages, which nobody can run."""
+    for menu in page.select(".dropdown-download-buttons"):
+        link = menu.select_one("a.btn-download-source-button[href$='.ipynb']")
+        if link is None:
+            menu.decompose()
+            continue
+        name = "Download this notebook"
+        link.attrs = {"href": link["href"], "download": "", "title": name, "aria-label": name}
+        link["class"] = "btn download-notebook"
+        icon = page.new_tag("i", attrs={"class": "fas fa-download", "aria-hidden": "true"})
+        link.clear()
+        link.append(icon)
+        menu.replace_with(link)
+
+
 def drop_hidden_toggles(page: BeautifulSoup) -> None:
     """The theme's script listens to the first buttons for contents and outline that it finds: they
     must not be those of the header that the book hides."""
@@ -57,7 +72,7 @@ def use_landmarks(page: BeautifulSoup) -> None:
         del caption["role"], caption["aria-level"]
 
 
-def mend_references(page: BeautifulSoup) -> None:
+def drop_withdrawn_roles(page: BeautifulSoup) -> None:
     """docutils gives a list of citations roles that have been withdrawn."""
     for citations in page.select(".citation-list"):
         del citations["role"]
@@ -65,7 +80,7 @@ def mend_references(page: BeautifulSoup) -> None:
             del element["role"]
 
 
-def mend_anchors(page: BeautifulSoup) -> None:
+def make_anchors_unique(page: BeautifulSoup) -> None:
     """Theorems, proofs and exercises carry anchors that repeat, or hold a slash."""
     for content in page.select("section[id$=-content]"):
         del content["id"]
@@ -138,8 +153,10 @@ def hold_places(page: BeautifulSoup, folder: Path) -> None:
             image["loading"] = "lazy"
         picture = folder / str(image["src"])
         if picture.suffix == ".svg" and (box := VIEW_BOX.search(picture.read_text())):
-            # In pixels: of its points, one is four thirds of a pixel.
-            image["width"], image["height"] = (str(round(float(n) * 4 / 3)) for n in box.groups())
+            # The box is in points, of which 72 make an inch; of a page's pixels 96 do.
+            image["width"], image["height"] = (
+                str(round(float(points) * 96 / 72)) for points in box.groups()
+            )
 
 
 def name_languages(page: BeautifulSoup) -> None:
@@ -161,15 +178,16 @@ def be_light_at_first(page: BeautifulSoup) -> None:
         root["data-theme"] = "light"
 
 
-def mend(text: str, folder: Path) -> str:
-    """The same page, mended."""
+def fix(text: str, folder: Path) -> str:
+    """The same page, with every fix."""
     page = BeautifulSoup(text, "html.parser", multi_valued_attributes=None)
     name_buttons(page)
     submit_search(page)
+    download_at_once(page)
     drop_hidden_toggles(page)
     use_landmarks(page)
-    mend_references(page)
-    mend_anchors(page)
+    drop_withdrawn_roles(page)
+    make_anchors_unique(page)
     fold_proofs(page)
     keep_together(page)
     leave_names_plain(page)
@@ -181,49 +199,23 @@ def mend(text: str, folder: Path) -> str:
     return page.decode()
 
 
-def drop_unused_rules(sheet: Path, words: set[str]) -> None:
-    """Take from the theme's style sheet, a page's heaviest file, what no page uses."""
-    rules = tinycss2.parse_stylesheet(sheet.read_text(), skip_comments=True, skip_whitespace=True)
-    sheet.write_text("".join(used_rules(rules, words)))
+def note_page(app: Sphinx, page: str, template: str, context: dict[str, Any], _: Any) -> None:
+    """Remember that this build writes a page."""
+    assert isinstance(app.builder, StandaloneHTMLBuilder)
+    WRITTEN_PAGES.add(Path(app.builder.get_outfilename(page)))
 
 
-def used_rules(rules: list[Any], words: set[str]) -> Iterator[str]:
-    """The rules of which every class and every name of an element is among the words."""
-    for rule in rules:
-        if rule.type == "at-rule" and rule.lower_at_keyword in ("media", "supports"):
-            inside = "".join(used_rules(tinycss2.parse_rule_list(rule.content), words))
-            if inside:
-                yield f"@{rule.at_keyword}{tinycss2.serialize(rule.prelude)}{{{inside}}}"
-        elif rule.type == "qualified-rule":
-            selectors = SELECTOR.findall(tinycss2.serialize(rule.prelude))
-            if kept := [one for one in selectors if words.issuperset(names_in(one))]:
-                yield f"{','.join(kept)}{{{tinycss2.serialize(rule.content)}}}"
-        elif rule.type == "at-rule":
-            yield rule.serialize()
-
-
-def names_in(selector: str) -> list[str]:
-    """The classes and names of a selector, but for what it leaves open in parentheses."""
-    return NAME.findall(re.sub(r"\([^()]*\)", "", selector))
-
-
-def mend_site(app: Sphinx, exception: Exception | None) -> None:
-    """Mend every page that was written."""
+def fix_pages(app: Sphinx, exception: Exception | None) -> None:
+    """Fix every page that this build has written."""
     if exception is not None or app.builder.format != "html":
         return
     gc.freeze()  # the book's documents, through which it would search for leftovers of each page
-    site, static, words = Path(app.outdir), Path(app.outdir) / "_static", set[str]()
-    for path in site.rglob("*.html"):
-        if "_static" not in path.parts:
-            mended = mend(path.read_text(encoding="utf-8"), path.parent)
-            path.write_text(mended, encoding="utf-8")
-            words.update(WORD.findall(mended))
-    for script in static.rglob("*.js"):
-        if script.name != "fontawesome.js":  # no page loads it
-            words.update(WORD.findall(script.read_text(encoding="utf-8")))
-    drop_unused_rules(static / "styles" / "pydata-sphinx-theme.css", words)
+    for path in WRITTEN_PAGES:
+        path.write_text(fix(path.read_text(encoding="utf-8"), path.parent), encoding="utf-8")
 
 
 def setup(app: Sphinx) -> dict[str, bool]:
-    app.connect("build-finished", mend_site, priority=900)
-    return {"parallel_read_safe": True, "parallel_write_safe": True}
+    app.connect("builder-inited", lambda app: WRITTEN_PAGES.clear())
+    app.connect("html-page-context", note_page)
+    app.connect("build-finished", fix_pages, priority=900)
+    return {"parallel_read_safe": True, "parallel_write_safe": False}

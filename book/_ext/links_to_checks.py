@@ -4,6 +4,9 @@ A cell of a checks page names in its metadata the theorems that it tries (``chec
 and the claims of the sources that it decides (``claims: [A31]``). It gets the anchors
 ``check-thm-shift`` and ``claim-a31``, and a line above it that leads to the theorem and to the row
 of the ledger. Under the theorem, in the chapter, a line leads to the cell.
+
+A cell whose output follows a live figure carries the tag ``in-a-kernel``. The site has no kernel,
+so a line below such cells says what they do in a running notebook.
 """
 
 import re
@@ -17,6 +20,10 @@ THEOREM = re.compile(
     r"^(:{3,})\{prf:(?:theorem|proposition|lemma|corollary)\}.*?\n:label: (\S+)\n.*?(?=^\1$)",
     re.MULTILINE | re.DOTALL,
 )
+IN_A_KERNEL = """\
+{.in-a-kernel}
+This page shows the first state. In a running notebook, it follows the hand that you move.
+"""
 CHECKED = "{}\n{{.checked-by-running}}\n[Checked by running](#check-{})\n"
 
 
@@ -28,15 +35,21 @@ def tie(app: Sphinx, page: str, source: list[str]) -> None:
     elif re.match(r"book/\d\d_", page):
         notebook = nbformat.reads(source[0], as_version=4)
         for cell in notebook.cells:
-            cell.source = THEOREM.sub(lambda it: CHECKED.format(it[0], it[2]), cell.source)
+            cell.source = THEOREM.sub(
+                lambda theorem: CHECKED.format(theorem[0], theorem[2]), cell.source
+            )
+        notebook.cells = list(explained(notebook.cells))
     else:
         return
     source[0] = nbformat.writes(notebook)
 
 
 def marked(cells: list[NotebookNode]) -> Iterator[NotebookNode]:
-    """The cells, and before each that checks or decides something a line that says so; its anchors
-    stand at the first cell of their name."""
+    """The cells, and before each cell that checks or decides something a line that says so.
+
+    Several cells may check one theorem. The theorem links to the first of them, so that one gets
+    the anchor.
+    """
     anchored: set[str] = set()
     for cell in cells:
         checks, claims = (cell.metadata.get(kind, []) for kind in ("checks", "claims"))
@@ -48,6 +61,19 @@ def marked(cells: list[NotebookNode]) -> Iterator[NotebookNode]:
             mark = "".join(anchors) + "{.cell-mark}\n" + said(checks, claims)
             yield nbformat.v4.new_markdown_cell(mark)
         yield cell
+
+
+def explained(cells: list[NotebookNode]) -> Iterator[NotebookNode]:
+    """The cells, and after those that follow a figure a line that says so."""
+    following = [*cells[1:], nbformat.v4.new_markdown_cell()]
+    for cell, after in zip(cells, following, strict=True):
+        yield cell
+        if follows(cell) and not follows(after):
+            yield nbformat.v4.new_markdown_cell(IN_A_KERNEL)
+
+
+def follows(cell: NotebookNode) -> bool:
+    return "in-a-kernel" in cell.metadata.get("tags", [])
 
 
 def said(checks: list[str], claims: list[str]) -> str:

@@ -1,0 +1,95 @@
+"""Lines and text of every figure stand out from what they stand on, on light pages and dark ones.
+
+A live figure is measured where it stands, in both of its forms, and a still figure as the file that
+the page shows. The colours are those that the browser computes (contrast.js).
+"""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from playwright.sync_api import Browser, Page, expect
+
+from pe_book.dark import GROUND, dark_colour
+from pe_book.plots import SHADE, STYLE
+from tools.browser import DESK, PHONE, visit
+from tools.built_site import PAGES, SITE
+
+LEAST = {"text": 4.5, "line": 3.0}  # WCAG 2.2, success criteria 1.4.3 and 1.4.11
+MEASURE = Path(__file__).with_name("contrast.js")
+STILL = re.compile(r'<img [^>]*src="[^"]*_images/([0-9a-f]{64})\.svg"')
+LIVE_GRIDS = ("#e3e6e8", "#2b3036")
+BEHIND = [*LIVE_GRIDS, *({SHADE, str(STYLE["grid.color"])}), dark_colour(SHADE)]
+GROUNDS = {"light": "#ffffff", "dark": GROUND}
+ROOM: Any = {"width": 1280, "height": 2400}  # what is looked at must be on the screen
+
+
+def text_of(name: str) -> str:
+    return (SITE / name).read_text(encoding="utf-8") if (SITE / name).is_file() else ""
+
+
+def faults(page: Page, selector: str) -> list[dict[str, Any]]:
+    """What the drawings within the selected elements show too faintly; some must be there."""
+    found: list[dict[str, Any]] = page.locator(selector).evaluate_all(
+        """async (boxes, behind) => {
+          const rows = [];
+          for (const box of boxes) {
+            box.scrollIntoView({ block: "center" });
+            rows.push(...(await measured(box, behind)));
+          }
+          return rows;
+        }""",
+        BEHIND,
+    )
+    assert found, "nothing was measured"
+    return [one for one in found if one["contrast"] < LEAST[one["kind"]]]
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("name", [name for name in PAGES if 'class="live"' in text_of(name)])
+def test_live_figures_can_be_seen(browser: Browser, name: str, scheme: Any) -> None:
+    with visit(browser, (SITE / name).as_uri(), **(DESK | {"color_scheme": scheme})) as page:
+        expect(page.locator(".live[data-live]")).to_have_count(page.locator(".live").count())
+        page.add_script_tag(path=MEASURE)
+        for device in (DESK, PHONE):
+            page.set_viewport_size(ROOM | {"width": device["viewport"]["width"]})
+            assert faults(page, ".live__picture") == [], device["viewport"]
+
+
+@pytest.fixture(scope="module")
+def sheet(browser: Browser) -> Iterator[Page]:
+    """An empty page on which drawings are laid one at a time."""
+    page = browser.new_page(viewport=ROOM)
+    yield page
+    page.close()
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("name", [name for name in PAGES if STILL.search(text_of(name))])
+def test_still_figures_can_be_seen(sheet: Page, name: str, scheme: str) -> None:
+    twin = "-dark" if scheme == "dark" else ""
+    for which in sorted(set(STILL.findall(text_of(name)))):
+        drawing = (SITE / "_images" / f"{which}{twin}.svg").read_text(encoding="utf-8")
+        svg = drawing[drawing.index("<svg") :]
+        sheet.set_content(f'<body style="background: {GROUNDS[scheme]}">{svg}</body>')
+        sheet.add_script_tag(path=MEASURE)
+        assert faults(sheet, "body") == [], which
+
+
+def test_a_faint_line_and_a_faint_text_are_found(sheet: Page) -> None:
+    """A measurement that finds nothing would pass everything: here it has something to find."""
+    sheet.set_content(
+        """<body><svg width="200" height="80" font-size="12">
+          <rect width="100" height="80" fill="#112233"/>
+          <line x1="10" y1="20" x2="180" y2="20" stroke="#0072b2" stroke-width="2"/>
+          <line x1="110" y1="40" x2="180" y2="40" stroke="#0072b2" stroke-width="2"/>
+          <line x1="10" y1="50" x2="90" y2="50" stroke="#000" opacity="0.3" stroke-width="2"/>
+          <text x="110" y="60" fill="#8c959f">faint</text>
+          <text x="10" y="70" fill="#ffffff">clear</text>
+        </svg></body>"""
+    )
+    sheet.add_script_tag(path=MEASURE)
+    seen = [(one["what"].split()[0], round(one["contrast"], 1)) for one in faults(sheet, "body")]
+    assert seen == [("line", 1.1), ("text", 3.0)]

@@ -1,0 +1,215 @@
+"""What stands on the first screen, and what readers of phones, of Korean and of few colours see."""
+
+import io
+import json
+import re
+
+import numpy as np
+import pytest
+from matplotlib.image import imread
+from playwright.sync_api import Browser, Locator, expect
+
+from tools.browser import PHONE, visit
+from tools.built_site import PAGES, ROOT, SITE, parsed
+
+LANDING, CHEAT_SHEET = "book/index.html", "book/cheat_sheet.html"
+CHAPTERS = [name for name in PAGES if re.match(r"book/(?:\d\d_|tour)", name)]
+NOTEBOOKS = [name for name in PAGES if (ROOT / name).with_suffix(".ipynb").exists()]
+LIVE = [
+    name for name in NOTEBOOKS if "Live figure: " in (ROOT / name).with_suffix(".ipynb").read_text()
+]
+PART_ON_THE_SCREEN = """all => {
+  const picture = all.find((one) => one.checkVisibility()).getBoundingClientRect();
+  return Math.min(1, (innerHeight - picture.top) / picture.height);
+}"""
+# The words that stand on two lines, but for those that end in a sign at which a line may end.
+BROKEN = r"""() => {
+  const range = document.createRange();
+  const walker = document.createTreeWalker(document.querySelector("article"), NodeFilter.SHOW_TEXT);
+  const broken = [];
+  while (walker.nextNode()) {
+    const text = walker.currentNode;
+    const around = text.parentElement;
+    if (!around.closest("td, th") || around.closest("mjx-container")) continue;
+    if (!around.checkVisibility()) continue;
+    for (const { 0: word, index } of text.data.matchAll(/[^\s\-–—\/)]+/gu)) {
+      if (/[가-힣]/.test(word)) continue;
+      range.setStart(text, index);
+      range.setEnd(text, index + word.length);
+      if (new Set([...range.getClientRects()].map(({ bottom }) => Math.round(bottom))).size > 1)
+        broken.push(word);
+    }
+  }
+  return broken;
+}"""
+LENGTHS = "all => all.filter((one) => one.checkVisibility()).map((one) => one.clientWidth)"
+SCHEMES = ("light", "dark")
+
+
+def pixels(place: Locator) -> np.ndarray:
+    """The colours of a place on the screen, one row a pixel."""
+    picture = imread(io.BytesIO(place.screenshot()))
+    return picture.reshape(-1, picture.shape[-1])
+
+
+# ---- The first screen
+
+
+@pytest.mark.parametrize("name", CHAPTERS)
+def test_a_chapter_opens_on_its_picture(browser: Browser, name: str) -> None:
+    with visit(browser, (SITE / name).as_uri()) as page:
+        pictures = page.locator("article :is(.live__picture > svg, figure img)")
+        assert pictures.evaluate_all(PART_ON_THE_SCREEN) > 0.6
+
+
+@pytest.mark.parametrize("size", [(1280, 900), (390, 844)])
+def test_the_landing_page_opens_on_its_formula_and_its_first_door(
+    browser: Browser, size: tuple[int, int]
+) -> None:
+    viewport = dict(zip(("width", "height"), size, strict=True))
+    with visit(browser, (SITE / LANDING).as_uri(), viewport=viewport) as page:
+        for part in ("article h1 + p", "article div.math", "article .start a"):
+            expect(page.locator(part).first).to_be_in_viewport(ratio=1)
+
+
+# ---- Phones
+
+
+@pytest.mark.parametrize("name", [name for name in PAGES if "/checks/" not in name])
+def test_no_word_of_a_table_is_broken_on_a_phone(browser: Browser, name: str) -> None:
+    with visit(browser, (SITE / name).as_uri(), **PHONE) as page:
+        assert page.evaluate(BROKEN) == []
+
+
+def test_the_header_of_a_phone_has_room_for_the_name_of_the_page(browser: Browser) -> None:
+    for name in CHAPTERS[:9]:
+        with visit(browser, (SITE / name).as_uri(), **PHONE) as page:
+            place = page.locator(".place__page")
+            assert place.evaluate("one => one.scrollHeight <= one.clientHeight + 1"), name
+            assert place.evaluate("one => one.clientWidth") >= 90, name
+
+
+@pytest.mark.parametrize("name", [LANDING, CHEAT_SHEET, "book/09_rope_in_your_model.html"])
+def test_code_keeps_its_lines_on_a_phone(browser: Browser, name: str) -> None:
+    with visit(browser, (SITE / name).as_uri(), **PHONE) as page:
+        looks = page.locator("article .highlight pre").evaluate_all(
+            "all => all.map(getComputedStyle).map((look) => look.whiteSpace + look.overflowX)"
+        )
+        assert set(looks) == {"preauto"}
+
+
+@pytest.mark.parametrize("name", LIVE)
+def test_a_track_is_long_enough_to_be_aimed_at(browser: Browser, name: str) -> None:
+    for setting in ({}, PHONE):
+        with visit(browser, (SITE / name).as_uri(), **setting) as page:
+            tracks = page.locator(".live input[type=range]").evaluate_all(LENGTHS)
+            assert all(length >= 100 for length in tracks), tracks
+
+
+def test_formulas_in_korean_keep_their_own_fonts_and_are_whole(browser: Browser) -> None:
+    with visit(browser, (SITE / CHAPTERS[3]).as_uri(), **PHONE) as page:
+        page.locator(".admonition.dropdown", has=page.locator("[lang=ko]")).first.evaluate(
+            "fold => fold.querySelector('.toggle-button')?.click()"
+        )
+        formulas = page.locator("[lang=ko] mjx-container")
+        assert formulas.count() >= 2
+        faces = formulas.locator("mjx-math").evaluate_all(
+            "all => all.map((one) => getComputedStyle(one).fontFamily)"
+        )
+        assert all("MJX" in face and "Gothic" not in face for face in faces), faces
+        assert formulas.evaluate_all(
+            """all => all.every((one) => one.scrollWidth <= one.clientWidth + 1
+                 || one.hasAttribute("data-wide"))"""
+        )
+
+
+# ---- Few colours
+
+
+@pytest.mark.parametrize("scheme", SCHEMES)
+def test_tracks_and_bars_are_seen_where_the_system_chooses_the_colours(
+    browser: Browser, scheme: str
+) -> None:
+    forced = {"color_scheme": scheme, "forced_colors": "active"}
+    with visit(browser, (SITE / CHAPTERS[3]).as_uri(), **forced) as page:
+        track = page.locator(".live[data-live] input[type=range]").first
+        shown = pixels(track)
+        ground = shown[0]
+        assert (np.abs(shown - ground).max(axis=1) > 0.25).mean() > 0.1, "the track is not seen"
+    with visit(browser, (SITE / "book/a_sources.html").as_uri(), **forced) as page:
+        for media in ("screen", "print"):
+            page.emulate_media(media=media)
+            bar = pixels(page.locator(".ledger-bar").last)
+            assert len({tuple(colour.round(1)) for colour in bar}) >= 4, media
+
+
+# ---- What stands in the pages
+
+
+def test_outputs_stand_on_the_lines_on_which_the_notebook_has_them() -> None:
+    """Parts that a cell has printed are joined without a new line between them."""
+    for path in sorted((ROOT / "book").glob("**/*.ipynb")):
+        cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
+        printed = [
+            "".join(text for one in cell["outputs"] for text in one.get("text", ()))
+            for cell in cells
+            if cell["cell_type"] == "code"
+            and any(one.get("name") == "stdout" for one in cell["outputs"])
+            and "remove-output" not in cell["metadata"].get("tags", [])
+        ]
+        page = SITE / path.relative_to(ROOT).with_suffix(".html")
+        shown = [one.text for one in parsed(page).select(".output.stream pre")]
+        assert [text.rstrip() for text in shown] == [text.rstrip() for text in printed], path
+
+
+def test_the_landing_page_speaks_of_a_rocket_only_where_there_is_one() -> None:
+    rockets = parsed(SITE / CHAPTERS[3]).select(".dropdown-launch-buttons, .fa-rocket")
+    assert ("rocket" in parsed(SITE / LANDING).select("article")[0].text) == bool(rockets)
+
+
+def test_others_leads_to_the_families_of_the_cheat_sheet() -> None:
+    link = parsed(SITE / LANDING).select_one("article a:-soup-contains('others')")
+    assert link is not None
+    assert link["href"] == "cheat_sheet.html#rope-by-model-family"
+
+
+def test_one_press_downloads_a_notebook() -> None:
+    for name in PAGES:
+        link = parsed(SITE / name).select(".bd-header-article a[download]")
+        assert len(link) == (name in NOTEBOOKS), name
+        assert all(str(one["href"]).endswith(".ipynb") for one in link), name
+
+
+def test_appendices_stand_in_the_order_of_their_letters() -> None:
+    titles = [parsed(SITE / name).select("article h1")[0].text for name in PAGES]
+    letters = [found[1] for title in titles if (found := re.match(r"Appendix (\w)\.", title))]
+    assert letters == sorted(letters) == list("ABCD")
+
+
+def test_the_first_figure_of_a_page_is_its_first() -> None:
+    for name in PAGES:
+        numbers = [
+            found.text.strip().removeprefix("Fig. ")
+            for found in parsed(SITE / name).select("figcaption .caption-number")
+        ]
+        assert [number.split(".")[-1] for number in numbers] == [
+            str(count) for count in range(1, len(numbers) + 1)
+        ], name
+
+
+def test_prepared_drawings_say_what_they_show(browser: Browser) -> None:
+    """Not the value of their slider alone: the sentence below them, for voices, is that of the
+    drawing, and it changes with it."""
+    with_drawings = [name for name in LIVE if parsed(SITE / name).select('[data-figure="frames"]')]
+    assert with_drawings
+    for name in with_drawings:
+        with visit(browser, (SITE / name).as_uri()) as page:
+            for figure in page.locator('.live[data-figure="frames"]:has(input)').all():
+                expect(figure).to_have_attribute("data-live", "")
+                says = figure.locator(".live__says")
+                before = says.inner_text()
+                slider = figure.locator("input").first
+                at_the_end = slider.input_value() == slider.get_attribute("max")
+                slider.press("ArrowLeft" if at_the_end else "ArrowRight")
+                expect(says).not_to_have_text(before)
+                assert len(before) > 30, before
