@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import prose
+import page_text
 import pytest
 import torch
 
@@ -23,7 +23,7 @@ D = 512
 
 def rows_of(heading: str) -> dict[str, str]:
     """The table under a heading: its first column against its second."""
-    lines = re.findall(r"^\| (.+?) \| (.+?) \|$", prose.section(SHEET, heading), re.M)
+    lines = re.findall(r"^\| (.+?) \| (.+?) \|$", page_text.section(SHEET, heading), re.M)
     return {first.strip("`"): second.strip("`") for first, second in lines[1:]}
 
 
@@ -50,12 +50,14 @@ def computed() -> dict[str, str]:
         ),
         r"similarity first rises after $\Delta$": str(np.flatnonzero(np.diff(similarity) > 0)[0]),
         "mean cosine of two of 512 rows": f"{mean_cosine:.2f}",
-        "dimensions with 99 % of 512 rows": (
+        "dimensions that hold 99 % of the squared norms of 512 rows": (
             str(1 + np.searchsorted(energy.cumsum(), 0.99 * energy.sum()))
         ),
-        "sd of a random cosine": f"{1 / math.sqrt(D):.4f}",
-        r"words $\mathcal N(0,1/d)$ against rows": f"{-20 * math.log10(norm):+.1f} dB",
-        r"the same, times $\sqrt d$": f"{20 * math.log10(math.sqrt(D) / norm):+.1f} dB",
+        "standard deviation of the cosine of two random directions": f"{1 / math.sqrt(D):.4f}",
+        "norm of a word of variance $1/d$ over norm of a row": f"{-20 * math.log10(norm):+.1f} dB",
+        r"the same, if the word is multiplied by $\sqrt d$": (
+            f"{20 * math.log10(math.sqrt(D) / norm):+.1f} dB"
+        ),
         "integers exact in bfloat16 up to": f"{2 / torch.finfo(torch.bfloat16).eps:.0f}",
         "in float16 up to": f"{2 / torch.finfo(torch.float16).eps:.0f}",
         "in float32 up to": f"{2 / torch.finfo(torch.float32).eps:,.0f}",
@@ -68,10 +70,10 @@ def test_numbers_are_those_computed() -> None:
 
 
 def test_no_other_number_stands_there() -> None:
-    shown = set(prose.numbers_in(" | ".join([*rows_of("The numbers").values(), "512"])))
-    stated = list(prose.precise_numbers_in(SHEET))
-    assert len(stated) > 8
-    assert [number.text for number in stated if not number.is_shown_by(shown)] == []
+    rows = rows_of("The numbers")  # which the test above compares, names and values
+    shown = " | ".join([*rows, *rows.values(), "512"])
+    assert len(list(page_text.stated_in(SHEET))) > 8
+    assert page_text.unshown(SHEET, shown) == []
 
 
 # ---- Calls
@@ -99,19 +101,22 @@ def test_call_gives_the_shape(call: str) -> None:
 
 def test_every_public_name_is_on_the_sheet() -> None:
     missing = [name for name in pe_lib.torch.__all__ if f"pe.{name}(" not in SHEET]
-    assert missing == ["AttentionTerms"]
+    assert missing == ["AttentionTerms", "RotaryFrequencies"]  # which functions return
 
 
 def test_options_are_those_of_the_function() -> None:
     parameters = inspect.signature(pe.sinusoidal_table).parameters
-    options = prose.section(SHEET, "The library").partition("Options:")[2].partition("\n\n")[0]
+    options = page_text.section(SHEET, "The library").partition("Options:")[2].partition("\n\n")[0]
     named = dict(re.findall(r"`(\w+)(?:=([^`]+))?`", options))
     assert set(named) == set(parameters) - {"seq_len", "d_model", "start"}
     for name, default in named.items():
         assert not default or eval(default) == parameters[name].default
 
 
-def test_example_runs() -> None:
-    (example,) = re.findall(r"```python\n(.*?)```", SHEET, re.S)
-    assert "assert" in example
-    exec(example, {})
+def test_examples_run() -> None:
+    call, theorem = re.findall(r"```python\n(.*?)```", SHEET, re.S)
+    names: dict[str, Any] = {}
+    exec(call, names)
+    assert names["rotary"](torch.zeros(5, 128)).shape == (5, 128)
+    assert "assert" in theorem
+    exec(theorem, {})

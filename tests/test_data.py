@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -27,3 +28,12 @@ def test_arrays_are_those_of_the_provenance(name: str) -> None:
     file = DATA / f"{name}.npz"
     assert file.stat().st_size < MOST_BYTES[name]
     assert hashlib.sha256(file.read_bytes()).hexdigest() == checksum
+
+
+@pytest.mark.parametrize(
+    "script", sorted(DATA.glob("*/extract.py")), ids=lambda path: path.parent.name
+)
+def test_a_script_writes_beside_itself(script: Path) -> None:
+    """Only its line about the folder is run, because the script loads a model's own library."""
+    (folder,) = re.findall(r"^FOLDER = (.+)$", script.read_text(encoding="utf-8"), re.M)
+    assert eval(folder, {"Path": Path, "__file__": str(script)}) == script.parent

@@ -1,20 +1,32 @@
 """Figures, still and live: small, self-contained, described, and the same every time."""
 
 import gzip
+import io
 import re
+import shutil
+from pathlib import Path
+from textwrap import dedent
+from typing import Any
 from xml.etree import ElementTree
 
 import matplotlib.pyplot as plt
 import pytest
+from ipywidgets import IntSlider, link
 from matplotlib.figure import Figure
+from traitlets import TraitError
 
-from pe_lib.book import live, plots
+from pe_book import live, plots
+from pe_book.dark import dark_colour, dark_drawing
+from pe_book.live import still
+from pe_book.live.figure import LiveFigure
+from pe_book.live.frames import MOST_FRAMES_OF_ONE
 
+ROOT = Path(__file__).resolve().parent.parent
 IMAGE, VIEW = "image/svg+xml", "application/vnd.jupyter.widget-view+json"
 
 
 def draw(turn: float) -> Figure:
-    figure, (left, right) = plots.small_multiples(2, columns=2, height=2)
+    figure, (left, right) = plt.subplots(1, 2, figsize=(4.6, 2))
     plots.clock(left, turn, label=r"$\omega_i$")
     right.plot([0, 1], [turn, 1.0], "o-", label="a < b & c")
     right.legend()
@@ -47,17 +59,56 @@ def test_a_live_figure_carries_its_still_and_its_scripts() -> None:
     bundle, _ = figure._repr_mimebundle_()
     assert bundle["text/plain"] == "Live figure: clock(x=7, step=1)"
     assert bundle[VIEW]["model_id"] == figure.model_id
-    still = ElementTree.fromstring(bundle[IMAGE])
-    assert still.get("role") == "img"
+    assert ElementTree.fromstring(bundle[IMAGE]).get("role") == "img"
     assert "Live in JupyterLab with anywidget" in bundle[IMAGE]
     assert "var(" not in bundle[IMAGE]
     assert figure._esm.endswith("export default { render: peLive.render };\n")
 
 
+ROLES = {
+    "position": plots.POSITION,
+    "after-step": plots.AFTER_STEP,
+    "step": plots.STEP,
+    "word": plots.WORD,
+    "error": plots.ERROR,
+    "grey": plots.GREY,
+}
+
+
+def test_a_colour_has_one_role_in_still_and_live_figures() -> None:
+    """kit.css names each colour three times: in light, in dark, and in a still without the page."""
+    sheet = (live.FOLDER / "kit.css").read_text()
+    for role, colour in ROLES.items():
+        declared = re.findall(rf"--live-{role}: (#\w+);", sheet)
+        assert declared == [colour.lower(), dark_colour(colour)], role
+        alone = re.findall(rf"color: var\(--live-{role}, (#\w+)\)", sheet)
+        assert set(alone) == {colour.lower()}, role
+    scripts = "".join(path.read_text() for path in live.FOLDER.glob("*.js"))
+    used = set(re.findall(r"\bis-([a-z-]+)", scripts))
+    assert used <= {*ROLES, "plain", "before"}
+
+
+def test_numbers_on_a_heat_map_are_the_same_on_a_dark_page() -> None:
+    """Black has no attribute in an SVG, so it must not inherit what the page makes of it."""
+    figure, ax = plt.subplots(figsize=(2, 2))
+    plots.heat_map(ax, [[0.0, 1.0]], x_label="", y_label="")
+    plots.annotate_cells(ax, [[0.0, 1.0]])
+    plots.outline(ax, 0, 0)
+    buffer = io.StringIO()
+    figure.savefig(buffer, format="svg")
+    plt.close(figure)
+    parts = ElementTree.fromstring(dark_drawing(buffer.getvalue())).iter()
+    kept = {part.get("id", ""): ElementTree.tostring(part, encoding="unicode") for part in parts}
+    assert "fill: #000000" in kept["as-drawn-0-0"]
+    assert "fill: #ffffff" in kept["as-drawn-0-1"]
+    assert "stroke: #000000" in kept["as-drawn-outline-black-0-0"]
+
+
 def test_scripts_are_small() -> None:
+    """A page loads the kit and the kinds that it shows, of the 450 kB of a first view."""
     texts = [path.read_bytes() for path in live.FOLDER.glob("*.js")]
-    assert all(len(gzip.compress(text)) <= 6_000 for text in texts)
-    assert len(gzip.compress(b"".join(texts))) <= 20_000
+    assert all(len(gzip.compress(text)) <= 7_000 for text in texts)
+    assert len(gzip.compress(b"".join(texts))) <= 24_000
 
 
 def test_frames_begin_with_the_frame_asked_for() -> None:
@@ -77,11 +128,74 @@ def test_frames_begin_with_the_frame_asked_for() -> None:
 
 
 def test_what_no_figure_can_show_is_refused() -> None:
-    for count in (0, live.MOST_FRAMES_OF_ONE + 1):
+    for count in (0, MOST_FRAMES_OF_ONE + 1):
         with pytest.raises(ValueError, match=f"from 1 to 40 frames, got {count}"):
             live.frames(draw, range(count), label="turn", describe=str)
-    with pytest.raises(ValueError, match="decay must be finite, got nan"):
-        live.orbit(float("nan"))
+    bad: list[Any] = [float("nan"), "fast", True]
+    for value in bad:
+        with pytest.raises(TraitError, match=r"'decay' trait of an Orbit .* a finite real number"):
+            live.orbit(value)
+    figure = live.clock()
+    with pytest.raises(TraitError, match="'block' trait"):
+        figure.block = "sideways"
+
+
+def test_python_reads_sets_and_follows_the_controls() -> None:
+    """What `ipywidgets` builds on: traits that are synchronised, observed and linked."""
+    first, second = live.clock(3, step=2), live.clock(7, step=1)
+    assert {"x", "step", "block"} <= set(first.keys)
+    seen: list[int] = []
+    first.observe(lambda change: seen.append(change["new"]), "x")
+    link((first, "x"), (second, "x"))
+    slider = IntSlider(max=30)
+    link((slider, "value"), (first, "x"))
+    second.x = 11
+    assert (first.x, slider.value, seen) == (11, 11, [0, 11])
+    assert first.state == {"x": 11, "step": 2, "block": "T"}
+
+
+@pytest.mark.parametrize("kind", sorted(set(live.KINDS) - {"frames"}))
+def test_every_kind_draws_its_still(kind: str) -> None:
+    check_still(getattr(live, kind)())
+
+
+def check_still(figure: LiveFigure) -> None:
+    """A script that draws nothing, or at places that are no numbers, raises no error by itself."""
+    svg = figure._repr_mimebundle_()[0][IMAGE]
+    of_every_still = still.with_note('<svg viewBox="0 0 9 9" width="9" height="9"></svg>')
+    assert count_elements(svg) > count_elements(of_every_still)
+    assert not re.search("NaN|Infinity|undefined", svg)
+
+
+def count_elements(svg: str) -> int:
+    return len(list(ElementTree.fromstring(svg).iter()))
+
+
+def test_the_example_in_contributing_draws_its_still(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Who adds a live figure begins with these two files, so they must pass as they stand."""
+    text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    script, code = (
+        dedent(re.findall(f"^ +```{language}$\n(.*?)^ +```$", text, re.MULTILINE | re.DOTALL)[0])
+        for language in ("js", "python")
+    )
+    shutil.copytree(live.FOLDER, tmp_path, dirs_exist_ok=True)
+    (tmp_path / "hand.js").write_text(script, encoding="utf-8")
+    monkeypatch.setattr(still, "FOLDER", tmp_path)
+    names: dict[str, Any] = {}
+    exec(code, names)
+    check_still(names["hand"]())
+
+
+def test_a_still_is_drawn_at_the_state_of_the_controls() -> None:
+    figure = live.clock(3, step=2)
+    before = figure._repr_mimebundle_()[0][IMAGE]
+    figure.x = 4
+    after = figure._repr_mimebundle_()[0][IMAGE]
+    assert "PE(3)" in before
+    assert "PE(4)" in after
+    assert "PE(3)" not in after
 
 
 def test_text_of_a_page_stays_text() -> None:

@@ -4,7 +4,7 @@ import re
 from pathlib import Path
 
 import nbformat
-import prose
+import page_text
 
 BOOK = Path(__file__).resolve().parent.parent / "book"
 ENTRY = re.compile(r"((?:^\S.*\n)+)((?:^(?:  .*)?\n)+)", re.M)  # terms, then what they mean
@@ -14,9 +14,10 @@ FIRST_IN = re.compile(r"First in (?:\[chapter (\d+)\]|the \[[^]]+\])\((\S+)\)")
 def words_of(path: Path) -> str:
     """What a reader sees of a page: no code, and no name of a label or of a file."""
     notebook = path.suffix == ".ipynb"
-    text = prose.markdown_of(nbformat.read(path, 4)) if notebook else path.read_text()
+    text = page_text.markdown_of(nbformat.read(path, 4)) if notebook else path.read_text()
     text = re.sub(r"\{prf:definition\} (.+?)(?: \((.+)\))?$", r"**\1** **\2**", text, flags=re.M)
-    for pattern in prose.NOT_PROSE:
+    text = re.sub(r"`(\w+_\w+)`", r"\1", text)  # a name such as rotate_half is a term as well
+    for pattern in page_text.NOT_PROSE:
         text = re.sub(pattern, " ", text, flags=re.M | re.S)
     return as_words(text)
 

@@ -4,7 +4,7 @@ import re
 from pathlib import Path
 
 import nbformat
-import prose
+import page_text
 import yaml
 
 BOOK = Path(__file__).resolve().parent.parent / "book"
@@ -12,13 +12,14 @@ DATA = yaml.safe_load((BOOK / "data" / "claims.yml").read_text(encoding="utf-8")
 CLAIMS = DATA["claims"]
 MANY = {"A": 72, "B": 40, "C": 14, "D": 17, "E": 27}
 IDS = [f"{source}{n:02d}" for source, many in MANY.items() for n in range(1, many + 1)]
+NEEDED = {"id", "lines", "says", "verdict", "right", "decided_in"}
 VERDICTS = {"true", "true with conditions", "imprecise", "false"}
 CHECKS = {path.stem: nbformat.read(path, 4) for path in (BOOK / "checks").glob("*.ipynb")}
 # Each checks page and each claim that a cell of it decides.
 DECIDED = {
     (name, claim)
     for name, notebook in CHECKS.items()
-    for cell in prose.code_cells(notebook)
+    for cell in page_text.code_cells(notebook)
     for claim in cell.metadata.get("claims", [])
 }
 
@@ -26,8 +27,11 @@ DECIDED = {
 def test_every_claim_is_there_in_its_order_with_a_verdict() -> None:
     assert [claim["id"] for claim in CLAIMS] == IDS
     for claim in CLAIMS:
-        assert set(claim) == {"id", "lines", "says", "verdict", "right", "decided_in"}, claim
-        assert all(isinstance(value, str) and value.strip() for value in claim.values()), claim
+        assert set(claim) - {"slip", "lesson"} == NEEDED, claim
+        texts = [value for key, value in claim.items() if key != "slip"]
+        assert all(isinstance(value, str) and value.strip() for value in texts), claim
+        assert claim["verdict"] == "false" or "slip" not in claim, claim
+        assert claim.get("slip", True) is True, claim
         assert re.fullmatch(r"\d+(?:(?:–|, )\d+)?", claim["lines"]), claim
         assert claim["verdict"] in VERDICTS, claim
         assert claim["says"] != claim["right"], claim
@@ -42,26 +46,29 @@ def test_every_claim_is_decided_where_the_ledger_says() -> None:
 def test_chapters_lead_to_claims_by_their_names() -> None:
     """That there are such rows, the build knows."""
     for path in BOOK.glob("[01]*.ipynb"):
-        said = prose.section(prose.markdown_of(nbformat.read(path, 4)), "What the sources said")
-        linked = re.findall(r"\[([A-E]\d\d)\]\(a_sources\.md#([a-e]\d\d)\)", said)
-        assert linked, path.name
+        text = page_text.markdown_of(nbformat.read(path, 4))
+        linked = re.findall(r"\[([A-E]\d\d)\]\(a_sources\.md#([a-e]\d\d)\)", text)
         assert all(claim.lower() == anchor for claim, anchor in linked), path.name
 
 
 def test_every_precise_number_is_computed_on_the_deciding_page() -> None:
-    shown = {name: prose.numbers_shown_by(notebook) for name, notebook in CHECKS.items()}
-    missing = [
-        (claim["id"], number.text)
-        for claim in CLAIMS
-        for number in prose.precise_numbers_in(f"{claim['says']} {claim['right']}")
-        if not number.is_shown_by(shown[claim["decided_in"]])
-    ]
-    assert missing == []
+    shown = {name: page_text.shown_by(notebook) for name, notebook in CHECKS.items()}
+    missing = {}
+    for claim in CLAIMS:
+        prose = " ".join([claim["says"], claim["right"], claim.get("lesson", "")])
+        missing[claim["id"]] = page_text.unshown(prose, shown[claim["decided_in"]])
+    assert {claim: numbers for claim, numbers in missing.items() if numbers} == {}
+
+
+def test_the_page_lists_about_a_dozen_claims_that_teach_most() -> None:
+    lessons = [claim["lesson"] for claim in CLAIMS if "lesson" in claim]
+    assert 10 <= len(lessons) <= 15
+    assert all(lesson.endswith(".") and len(lesson.split()) < 40 for lesson in lessons)
 
 
 def test_the_page_types_no_number_of_its_own() -> None:
     page = (BOOK / "a_sources.md").read_text(encoding="utf-8")
-    assert [number.text for number in prose.precise_numbers_in(page)] == []
+    assert page_text.unshown(page, "") == []
 
 
 def test_sources_are_named_as_in_the_notation() -> None:

@@ -1,4 +1,4 @@
-"""Read the prose of a notebook: its blocks, its words, and the numbers it states."""
+"""Read the text of a notebook: its prose, its code, and the numbers that both state."""
 
 import ast
 import re
@@ -15,11 +15,19 @@ NOT_PROSE = (
     r"https?://\S+",
     r"^:\w+:[^\n]*$",  # an option of a directive
     r"\[[A-E]\d\d\]",  # a claim of the sources
+    r"\b(?:Llama|GPT|Qwen|Gemma|GLM|Phi|SmolLM)[- ]?\d[\d.]*",  # names of models
+    r"\b(?:[Ss]ections?|[Vv]ersions?) \d[\d.]*(?:(?:,| and| to|–) ?\d[\d.]*)*",
 )
 NUMBER = re.compile(
     r"(?<![\w.])(\d+(?:\.\d+)?)"
     r"(?:\s*(?:\\times|\\cdot|×|·)\s*10\^?\{?([-−+]?\d+)\}?|e([-+]?\d+))?"
 )
+# The three kinds of results that are compared with results of their own kind alone.
+DECIMAL = r"(?<![\w.])(\d+(?:\.\d+)?)"
+PERCENTAGE = rf"{DECIMAL}\s*(?:%|per cent)"
+RATIO = rf"{DECIMAL}\s*(?:times|-fold|×(?!\s*\d))|factor of {DECIMAL}"
+COUNT = rf"{DECIMAL} (?:out )?of (?:the )?(\d+)"
+NUMBER_OF_ANY_KIND = "number"
 YEARS = range(1900, 2031)
 SUPERSCRIPTS = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹⁻", "0123456789-")
 
@@ -39,11 +47,15 @@ class Number:
         return any(abs(other.value - self.value) <= half for other in others)
 
 
+def without_separators(text: str) -> str:
+    """The same text with 12,345 as 12345, and powers of ten as 10^-3."""
+    text = re.sub(r"(?<=\d)(?:,|\{,\}|_)(?=\d{3}(?!\d))", "", text)
+    return re.sub(r"10([⁰¹²³⁴⁵⁶⁷⁸⁹⁻]+)", lambda m: "10^" + m[1].translate(SUPERSCRIPTS), text)
+
+
 def numbers_in(text: str) -> Iterator[Number]:
     """Every number of a text, thousands separators and powers of ten understood."""
-    text = re.sub(r"(?<=\d)(?:,|\{,\}|_)(?=\d{3}(?!\d))", "", text)
-    text = re.sub(r"10([⁰¹²³⁴⁵⁶⁷⁸⁹⁻]+)", lambda m: "10^" + m[1].translate(SUPERSCRIPTS), text)
-    for found in NUMBER.finditer(text):
+    for found in NUMBER.finditer(without_separators(text)):
         mantissa = found[1]
         exponent = int((found[2] or found[3] or "0").replace("−", "-"))
         decimals = len(mantissa.partition(".")[2])
@@ -55,24 +67,61 @@ def numbers_in(text: str) -> Iterator[Number]:
         )
 
 
-def precise_numbers_in(prose: str) -> Iterator[Number]:
-    """The numbers of a prose text that a cell has to show: three or more digits, and no year."""
+def stated_in(prose: str) -> Iterator[tuple[str, Number]]:
+    """The kind and the value of each result that a prose text states, and a cell has to show.
+
+    A percentage, a ratio ("10 times", "a factor of 4") and a count ("8 of 12") are results with any
+    number of digits. Other numbers count where they have a decimal point or three digits and are
+    no year: "two pairs", "d = 8" and "chapter 3" need no cell.
+    """
     for pattern in NOT_PROSE:
         prose = re.sub(pattern, " ", prose, flags=re.DOTALL | re.MULTILINE)
+    prose = prose.replace("\\%", "%")
+    for kind in (PERCENTAGE, RATIO, COUNT):
+        yield from results_of(kind, prose)
     for number in numbers_in(prose):
         is_year = number.unit == 1 and number.value in YEARS
-        if number.digits >= 3 and not is_year:
-            yield number
+        if not is_year and (number.digits >= 3 or number.unit < 1):
+            yield NUMBER_OF_ANY_KIND, number
 
 
-def numbers_shown_by(notebook: NotebookNode) -> set[Number]:
-    """The numbers of the stored outputs, pictures aside, and those of the assertions."""
+def shown_in(outputs: str) -> Iterator[tuple[str, Number]]:
+    """The same of what a cell has printed or asserted, where every number counts."""
+    for kind in (PERCENTAGE, RATIO, COUNT):
+        yield from results_of(kind, outputs)
+    for number in numbers_in(outputs):
+        yield NUMBER_OF_ANY_KIND, number
+
+
+def results_of(kind: str, text: str) -> Iterator[tuple[str, Number]]:
+    """Results of one kind; a count of 8 of 12 is a kind of its own for each 12."""
+    for found in re.finditer(kind, without_separators(text)):
+        value, *rest = (group for group in found.groups() if group is not None)
+        (number,) = numbers_in(value)
+        yield (f"{kind} {rest[0]}" if kind == COUNT else kind), number
+
+
+def unshown(prose: str, outputs: str) -> list[str]:
+    """The results of a prose text that no output shows, as they are written."""
+    shown: dict[str, set[Number]] = {}
+    for kind, number in shown_in(outputs):
+        shown.setdefault(kind, set()).add(number)
+    missing = {
+        number.text
+        for kind, number in stated_in(prose)
+        if not number.is_shown_by(shown.get(kind, set()))
+    }
+    return sorted(missing)
+
+
+def shown_by(notebook: NotebookNode) -> str:
+    """What the cells have printed, pictures aside, and what they assert."""
     texts = []
     for cell in code_cells(notebook):
         texts += assertions_of(cell.source)
         texts += [output.get("text", "") for output in cell.outputs]
         texts += [output.get("data", {}).get("text/plain", "") for output in cell.outputs]
-    return {number for text in texts for number in numbers_in(text)}
+    return "\n".join(texts)
 
 
 def assertions_of(source: str) -> list[str]:
