@@ -48,13 +48,17 @@ def computed() -> dict[str, str]:
         r"similarity at $\Delta=1$, 10, 100, 1000": (
             ", ".join(f"{value:.3f}" for value in similarity[[1, 10, 100, 1000]])
         ),
-        r"similarity first rises after $\Delta$": str(np.flatnonzero(np.diff(similarity) > 0)[0]),
+        r"offset $\Delta$ of the first minimum of the similarity": (
+            str(np.flatnonzero(np.diff(similarity) > 0)[0])
+        ),
         "mean cosine of two of 512 rows": f"{mean_cosine:.2f}",
         "dimensions that hold 99 % of the squared norms of 512 rows": (
             str(1 + np.searchsorted(energy.cumsum(), 0.99 * energy.sum()))
         ),
         "standard deviation of the cosine of two random directions": f"{1 / math.sqrt(D):.4f}",
-        "norm of a word of variance $1/d$ over norm of a row": f"{-20 * math.log10(norm):+.1f} dB",
+        "norm of a word with entries of variance $1/d$, divided by the norm of a row": (
+            f"{-20 * math.log10(norm):+.1f} dB"
+        ),
         r"the same, if the word is multiplied by $\sqrt d$": (
             f"{20 * math.log10(math.sqrt(D) / norm):+.1f} dB"
         ),
@@ -87,8 +91,14 @@ NAMES: dict[str, Any] = {
     "t": np.arange(6.0),
     "rows": RNG.normal(size=(6, 8)),
     "w": RNG.normal(size=(8, 4)),
+    "w_q": RNG.normal(size=(8, 4)),
+    "w_k": RNG.normal(size=(8, 4)),
     "batch": torch.zeros(2, 5, 8),
-} | {name: RNG.normal(size=(length, 8)) for name, length in zip("xpyq", (3, 3, 5, 5), strict=True)}
+    "x": RNG.normal(size=(3, 8)),
+    "p": RNG.normal(size=(3, 8)),
+    "y": RNG.normal(size=(5, 8)),
+    "p2": RNG.normal(size=(5, 8)),
+}
 CALLS = rows_of("The library")
 
 
@@ -106,7 +116,7 @@ def test_every_public_name_is_on_the_sheet() -> None:
 
 def test_options_are_those_of_the_function() -> None:
     parameters = inspect.signature(pe.sinusoidal_table).parameters
-    options = page_text.section(SHEET, "The library").partition("Options:")[2].partition("\n\n")[0]
+    options = page_text.section(SHEET, "The library").partition("share these options:")[2].partition("\n\n")[0]
     named = dict(re.findall(r"`(\w+)(?:=([^`]+))?`", options))
     assert set(named) == set(parameters) - {"seq_len", "d_model", "start"}
     for name, default in named.items():

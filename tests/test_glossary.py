@@ -8,7 +8,7 @@ import page_text
 
 BOOK = Path(__file__).resolve().parent.parent / "book"
 ENTRY = re.compile(r"((?:^\S.*\n)+)((?:^(?:  .*)?\n)+)", re.M)  # terms, then what they mean
-FIRST_IN = re.compile(r"First in (?:\[chapter (\d+)\]|the \[[^]]+\])\((\S+)\)")
+READ_MORE = re.compile(r"Read more in (?:\[chapter (\d+)\]|the \[[^]]+\])\((\S+)\)")
 
 
 def words_of(path: Path) -> str:
@@ -51,6 +51,6 @@ def test_terms_are_in_order_and_have_a_korean_word() -> None:
 
 def test_the_page_named_is_the_one_that_introduces_the_term() -> None:
     for terms, meaning in ENTRIES:
-        ((number, page),) = FIRST_IN.findall(meaning)
+        ((number, page),) = READ_MORE.findall(meaning)
         assert page.startswith(f"{int(number):02}_" if number else "cheat_sheet"), terms
         assert page == introduced_in(terms), terms

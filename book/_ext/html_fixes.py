@@ -146,6 +146,14 @@ def name_folds(page: BeautifulSoup) -> None:
         text.name = "span"
 
 
+def open_on_figures(page: BeautifulSoup) -> None:
+    """A figure comes before the fold of its source. With a style sheet alone a reader would see the
+    fold jump: a browser may draw a page before it has read the figure."""
+    for output in page.select(".cell.tag_hide-input > .cell_output:has(figure, .live)"):
+        for fold in output.find_previous_siblings("details"):
+            output.insert_after(fold.extract())
+
+
 def hold_places(page: BeautifulSoup, folder: Path) -> None:
     """Pictures keep their place while they load, and those further down load when they are near."""
     for number, image in enumerate(page.select(".bd-article img")):
@@ -195,6 +203,7 @@ def fix(text: str, folder: Path) -> str:
     name_folds(page)
     name_languages(page)
     be_light_at_first(page)
+    open_on_figures(page)
     hold_places(page, folder)
     return page.decode()
 
