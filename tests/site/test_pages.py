@@ -25,7 +25,7 @@ from tools.built_site import DRAWN_FORMULA, PAGES, ROOT, SITE, SIZES_OF_FILES, p
 from tools.install import HTML_VALIDATE_PROGRAM, WITHOUT_NPM
 
 MOST_BYTES = 450_000
-MOST_SHIFT = 0.05
+MOST_SHIFT = 0.02
 WRITTEN = sorted(path for path in SITE.rglob("*.html") if "_static" not in path.parts)
 RAW = re.compile(r"\\[a-zA-Z]{2,}|\\[()\[\]]|\$\$|:::|\{[a-z:]+\}`|^```|[ωΣ]_\w|\^\(", re.MULTILINE)
 HANGUL = re.compile("[가-힣]")
