@@ -116,7 +116,8 @@ def test_every_public_name_is_on_the_sheet() -> None:
 
 def test_options_are_those_of_the_function() -> None:
     parameters = inspect.signature(pe.sinusoidal_table).parameters
-    options = page_text.section(SHEET, "The library").partition("share these options:")[2].partition("\n\n")[0]
+    section = page_text.section(SHEET, "The library")
+    options = section.partition("share these options:")[2].partition("\n\n")[0]
     named = dict(re.findall(r"`(\w+)(?:=([^`]+))?`", options))
     assert set(named) == set(parameters) - {"seq_len", "d_model", "start"}
     for name, default in named.items():

@@ -24,7 +24,7 @@ IN_A_KERNEL = """\
 {.in-a-kernel}
 This page shows the first state. In a running notebook, it follows the hand that you move.
 """
-CHECKED = "{}\n{{.checked-by-running}}\n[Checked by running](#check-{})\n"
+CHECKED = "{}\n{{.checked-by-running}}\n[Tried with numbers on the page of checks](#check-{})\n"
 
 
 def tie(app: Sphinx, page: str, source: list[str]) -> None:
