@@ -188,6 +188,15 @@ def test_the_example_in_contributing_draws_its_still(
     check_still(names["hand"]())
 
 
+def test_contributing_names_every_field_that_a_figure_may_define() -> None:
+    text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    _, _, fields = text.partition("### Add a live figure")
+    named = set(re.findall(r"`(\w+)", fields.partition("\n## ")[0]))
+    used = set(re.findall(r"\bspec\.(\w+)", (live.FOLDER / "kit.js").read_text()))
+    assert len(used) > 8
+    assert used - named == set()
+
+
 def test_a_still_is_drawn_at_the_state_of_the_controls() -> None:
     figure = live.clock(3, step=2)
     before = figure._repr_mimebundle_()[0][IMAGE]
