@@ -131,6 +131,15 @@ def test_what_no_figure_can_show_is_refused() -> None:
     for count in (0, MOST_FRAMES_OF_ONE + 1):
         with pytest.raises(ValueError, match=f"from 1 to 40 frames, got {count}"):
             live.frames(draw, range(count), label="turn", describe=str)
+    two: dict[str, Any] = {"labels": ("x", "y"), "describe": "{} and {}".format}
+    with pytest.raises(ValueError, match="from 1 to 100 frames, got 110"):
+        live.frames2(draw, (range(10), range(11)), **two)
+    for start in (-1, 3):
+        with pytest.raises(ValueError, match=f"index from 0 to 2, got {start}"):
+            live.frames(draw, [1, 2, 3], label="turn", describe=str, start=start)
+        for both in ((start, 0), (0, start)):
+            with pytest.raises(ValueError, match=f"index from 0 to 2, got {start}"):
+                live.frames2(draw, ([1, 2, 3], [4, 5, 6]), start=both, **two)
     bad: list[Any] = [float("nan"), "fast", True]
     for value in bad:
         with pytest.raises(TraitError, match=r"'decay' trait of an Orbit .* a finite real number"):
