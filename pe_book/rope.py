@@ -19,7 +19,7 @@ def gpt_neox(x: ArrayLike, positions: ArrayLike, base: float = 1e4) -> Array:
     array([[0., 1.]])
     """
     x = np.asarray(x)
-    angles = np.outer(positions, pe.frequencies(x.shape[-1], base=base))
+    angles = np.outer(np.asarray(positions), pe.frequencies(x.shape[-1], base=base))
     angle = np.tile(angles, 2)  # of each entry: pair i has the entries i and i + d/2
     first, second = np.split(x, 2, axis=-1)
     partners = np.concatenate([-second, first], axis=-1)
@@ -35,7 +35,7 @@ def gpt_j(x: ArrayLike, positions: ArrayLike, base: float = 1e4) -> Array:
     array([[0., 1.]])
     """
     x = np.asarray(x)
-    angles = np.outer(positions, pe.frequencies(x.shape[-1], base=base))
+    angles = np.outer(np.asarray(positions), pe.frequencies(x.shape[-1], base=base))
     angle = angles.repeat(2, axis=-1)  # of each entry: pair i has the entries 2i and 2i + 1
     partners = np.stack([-x[..., 1::2], x[..., 0::2]], axis=-1).reshape(x.shape)
     return np.asarray(x * np.cos(angle) + partners * np.sin(angle))
