@@ -7,5 +7,5 @@ import pytest
 
 @pytest.fixture(autouse=True)
 def _seed_torch() -> None:
-    if torch := sys.modules.get("torch"):  # no test imports it for this
+    if torch := sys.modules.get("torch"):  # a test that has no use for it need not import it
         torch.manual_seed(0)

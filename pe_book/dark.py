@@ -13,7 +13,7 @@ from functools import cache
 from xml.etree import ElementTree
 
 GROUND = "#121212"
-OF_ROLES = {  # the roles of plots.py, as kit.css draws them on a dark page
+COLOURS_OF_ROLES = {  # the roles of plots.py, as kit.css draws them on a dark page
     "#0072B2": "#6cb8ea",
     "#00795A": "#4fc9a4",
     "#C04A00": "#ff9a5c",
@@ -26,7 +26,7 @@ AS_DRAWN = "as-drawn"  # how the name of a part begins that stands on a picture
 HEX = re.compile(r"#[0-9a-fA-F]{6}\b")
 COLOUR = re.compile(rf"(fill|stroke): ?({HEX.pattern})")
 CONTRAST_OF_TEXT = 4.5  # WCAG 2.2, success criterion 1.4.3
-MOST_SATURATION_OF_A_GREY = 0.12
+MOST_SPREAD_OF_A_GREY = 0.12  # from the weakest to the strongest of red, green and blue
 
 
 def luminance(colour: str) -> float:
@@ -63,19 +63,18 @@ def dark_colour(colour: str) -> str:
     >>> contrast(dark_colour("#0072B2"), GROUND) >= CONTRAST_OF_TEXT
     True
     """
-    if of_role := OF_ROLES.get(colour.upper()):
+    if of_role := COLOURS_OF_ROLES.get(colour.upper()):
         return of_role
     hue, lightness, saturation = colorsys.rgb_to_hls(*rgb(colour))
-    spread = max(rgb(colour)) - min(rgb(colour))
-    if spread < MOST_SATURATION_OF_A_GREY:
-        low, high = rgb(GROUND)[0], 1.0
-        turned = low + (1 - lightness) * (high - low)
+    if max(rgb(colour)) - min(rgb(colour)) < MOST_SPREAD_OF_A_GREY:
+        ground, *_ = rgb(GROUND)
+        turned = ground + (1 - lightness) * (1 - ground)  # white gives the ground, and black white
         return hex_of(turned, turned, turned)
-    found = colour.lower()
-    while contrast(found, GROUND) < CONTRAST_OF_TEXT:
+    lighter = colour.lower()
+    while contrast(lighter, GROUND) < CONTRAST_OF_TEXT:
         lightness += 0.01
-        found = hex_of(*colorsys.hls_to_rgb(hue, lightness, saturation))
-    return found
+        lighter = hex_of(*colorsys.hls_to_rgb(hue, lightness, saturation))
+    return lighter
 
 
 def dark_drawing(svg: str) -> str:

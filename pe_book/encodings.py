@@ -66,14 +66,15 @@ def table(name: str, seq_len: int) -> Array:
 
 
 class Measures(NamedTuple):
-    """What an encoding is judged by; ties are rows lost to equality in float16."""
+    """What an encoding is judged by, as chapter 2 defines it. Distances are divided by the largest
+    distance of two rows, and their squares by its square."""
 
-    drift: float
-    size: float
-    jump: float
-    unevenness: float
-    gap: float
-    ties: int
+    drift: float  # the largest change of an entry when the text is cut to fewer words
+    size: float  # the largest root mean square of a row
+    jump: float  # the largest distance of two neighbours
+    unevenness: float  # by how much the squared distances at one offset differ, at most
+    gap: float  # the smallest distance of two rows
+    ties: int  # the rows that are lost because float16 makes them equal to others
 
     def met(self, largest_jump: float = 0.5) -> tuple[bool, ...]:
         """Which of the conditions 1, 2, 3, 4, 5a and 5b are met."""

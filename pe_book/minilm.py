@@ -18,8 +18,8 @@ class MiniLM:
 
     ``words`` are a uniform sample of the vocabulary and ``tokens`` their names; ``words_by_use``
     are drawn by how often books use them, one row for each draw; ``word_mean`` is the mean of the
-    whole vocabulary. ``arrays`` holds everything by its name in the file, in
-    float64, and ``provenance`` says where it comes from.
+    whole vocabulary. ``arrays`` holds everything by its name in the file, in float64, and
+    ``provenance`` says where it comes from.
     """
 
     arrays: dict[str, Array]

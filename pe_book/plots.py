@@ -53,7 +53,7 @@ STYLE = {
     "axes.spines.right": False,
     "axes.grid": True,
     "axes.axisbelow": True,
-    "grid.color": "#E3E6E8",
+    "grid.color": SHADE,
     "grid.linewidth": 0.8,
     "xtick.color": GREY,
     "ytick.color": GREY,
@@ -71,6 +71,8 @@ STYLE = {
 SVG = "http://www.w3.org/2000/svg"
 SVG_METADATA = ("Creator", "Date", "Format", "Type")
 SVG_FONTS = "'DejaVu Sans',Verdana,sans-serif"  # Verdana has the measures of DejaVu Sans
+# What a drawing needs that stands by itself. In the box of a live figure, kit.css says the same.
+STYLE_ALONE = f"max-width:100%;height:auto;stroke-linejoin:round;font-family:{SVG_FONTS}"
 SHARED_FONT = re.compile(r" *font-family: 'DejaVu Sans'[^;]*;?")
 REFERENCE = re.compile(r"(?<=url\(#)[^)]+|(?<=^#)\S+", re.MULTILINE)
 NUMBER = re.compile(r"-?\d+\.\d+")
@@ -225,7 +227,7 @@ def to_svg(figure: Figure, label: str) -> str:
         "xmlns": SVG,
         "viewBox": view_box,
         "width": width,
-        "style": f"max-width:100%;height:auto;stroke-linejoin:round;font-family:{SVG_FONTS}",
+        "style": STYLE_ALONE,
         "role": "img",
         "aria-label": label,
     }

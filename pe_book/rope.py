@@ -19,9 +19,11 @@ def gpt_neox(x: ArrayLike, positions: ArrayLike, base: float = 1e4) -> Array:
     array([[0., 1.]])
     """
     x = np.asarray(x)
-    angle = np.tile(np.outer(np.asarray(positions), pe.frequencies(x.shape[-1], base=base)), 2)
+    angles = np.outer(np.asarray(positions), pe.frequencies(x.shape[-1], base=base))
+    angle = np.tile(angles, 2)  # of each entry: pair i has the entries i and i + d/2
     first, second = np.split(x, 2, axis=-1)
-    return np.asarray(x * np.cos(angle) + np.concatenate([-second, first], axis=-1) * np.sin(angle))
+    partners = np.concatenate([-second, first], axis=-1)
+    return np.asarray(x * np.cos(angle) + partners * np.sin(angle))
 
 
 def gpt_j(x: ArrayLike, positions: ArrayLike, base: float = 1e4) -> Array:
@@ -33,11 +35,10 @@ def gpt_j(x: ArrayLike, positions: ArrayLike, base: float = 1e4) -> Array:
     array([[0., 1.]])
     """
     x = np.asarray(x)
-    angle = np.outer(np.asarray(positions), pe.frequencies(x.shape[-1], base=base)).repeat(
-        2, axis=-1
-    )
-    every_two = np.stack([-x[..., 1::2], x[..., 0::2]], axis=-1).reshape(x.shape)
-    return np.asarray(x * np.cos(angle) + every_two * np.sin(angle))
+    angles = np.outer(np.asarray(positions), pe.frequencies(x.shape[-1], base=base))
+    angle = angles.repeat(2, axis=-1)  # of each entry: pair i has the entries 2i and 2i + 1
+    partners = np.stack([-x[..., 1::2], x[..., 0::2]], axis=-1).reshape(x.shape)
+    return np.asarray(x * np.cos(angle) + partners * np.sin(angle))
 
 
 def extrapolated(s: float, d: int = 128, base: float = 1e4, length: float = 4096) -> Array:

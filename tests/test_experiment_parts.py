@@ -10,24 +10,12 @@ from typing import Any
 
 import pytest
 import torch
+from small_encoder import EVERYWHERE, TINY, made_up, some_words, tiny
 from torch import Tensor, nn
 
 from experiments import length_transfer, positions_results, rank
 from experiments import positions as experiment
-from experiments.positions_model import WAYS, Encoder, Layer, NoPositions, RelativeBias, Size
-
-TINY = Size(d_model=64, layers=2, heads=4, seq_len=12, vocabulary=50)
-EVERYWHERE = torch.arange(TINY.seq_len)
-
-
-def tiny(way: str, **options: Any) -> Encoder:
-    torch.manual_seed(0)
-    return Encoder(WAYS[way](TINY), 32, **options)
-
-
-def some_words() -> Tensor:
-    draw = torch.Generator().manual_seed(0)
-    return torch.randint(2, TINY.vocabulary, (1, TINY.seq_len), generator=draw)
+from experiments.positions_model import WAYS, Layer, NoPositions, RelativeBias
 
 
 class Recorder(torch.optim.SGD):
@@ -218,12 +206,6 @@ def test_rates_are_chosen_by_the_grid(monkeypatch: pytest.MonkeyPatch) -> None:
     assert large == {positions_results.RATE / 2}
 
 
-def made_up(seed: int, loss: float, **changed: Any) -> positions_results.Run:
-    run = {"task": "masked", "way": "add", "seed": seed, "steps": 300, "rate": 1e-3, "loss": loss}
-    curve = {"curve": [[100, 5.0, 5.1], [200, 4.6, 4.7]]}
-    return run | positions_results.PLAIN | curve | changed
-
-
 @pytest.mark.parametrize(
     "changed",
     [
@@ -238,21 +220,11 @@ def made_up(seed: int, loss: float, **changed: Any) -> positions_results.Run:
     ],
 )
 def test_runs_of_controls_are_not_plain(changed: dict[str, Any]) -> None:
-    usual = made_up(0, 4.0)
+    usual = made_up("add", 0, 4.0)
     defaults = experiment.Setting("add")
-    assert positions_results.plain([usual, made_up(0, 4.0) | changed]) == [usual]
+    assert positions_results.plain([usual, made_up("add", 0, 4.0, **changed)]) == [usual]
     assert {name: getattr(defaults, name) for name in changed} != changed
     assert all(usual[name] == getattr(defaults, name) for name in changed)
-
-
-def test_results_have_medians_and_stand_in_their_order() -> None:
-    add = [made_up(seed, loss) for seed, loss in enumerate((4.0, 4.1, 4.5))]
-    rotary = [made_up(seed, loss, way="rotary") for seed, loss in enumerate((3.9, 4.3, 4.4))]
-    assert positions_results.spread(add) == (4.1, 4.0, 4.5, 3)
-    assert list(positions_results.by(rotary + add, "way")) == ["add", "rotary"]
-    assert positions_results.left_plateau(add[0], 4.65) == 200  # of the text held out
-    assert positions_results.left_plateau(add[0], 4.6) is None
-    assert positions_results.strongest_neighbour({"neighbours": [[[0.1, 0.9, 0.4]]]}) == 0.4
 
 
 # The experiment on rank

@@ -33,6 +33,10 @@ def draw(turn: float) -> Figure:
     return figure
 
 
+def draw_two(turn: float, times: float) -> Figure:
+    return draw(turn * times)
+
+
 def test_svg_is_one_described_element_that_keeps_its_text() -> None:
     plt.close("all")  # what other tests left open
     text = plots.to_svg(draw(1), 'Two "clocks" & a line')
@@ -117,7 +121,7 @@ def test_frames_begin_with_the_frame_asked_for() -> None:
     assert bundle["text/plain"] == "Live figure: turn, 3 frames"
     assert 'aria-label="2"' in bundle[IMAGE]
     pairs = live.frames2(
-        lambda x, y: draw(x * y),
+        draw_two,
         ([1, 2], [3, 4, 5]),
         labels=("x", "y"),
         describe="{} and {}".format,
@@ -131,6 +135,15 @@ def test_what_no_figure_can_show_is_refused() -> None:
     for count in (0, MOST_FRAMES_OF_ONE + 1):
         with pytest.raises(ValueError, match=f"from 1 to 40 frames, got {count}"):
             live.frames(draw, range(count), label="turn", describe=str)
+    two: dict[str, Any] = {"labels": ("x", "y"), "describe": "{} and {}".format}
+    with pytest.raises(ValueError, match="from 1 to 100 frames, got 110"):
+        live.frames2(draw_two, (range(10), range(11)), **two)
+    for start in (-1, 3):
+        with pytest.raises(ValueError, match=f"index from 0 to 2, got {start}"):
+            live.frames(draw, [1, 2, 3], label="turn", describe=str, start=start)
+        for both in ((start, 0), (0, start)):
+            with pytest.raises(ValueError, match=f"index from 0 to 2, got {start}"):
+                live.frames2(draw_two, ([1, 2, 3], [4, 5, 6]), start=both, **two)
     bad: list[Any] = [float("nan"), "fast", True]
     for value in bad:
         with pytest.raises(TraitError, match=r"'decay' trait of an Orbit .* a finite real number"):
@@ -186,6 +199,15 @@ def test_the_example_in_contributing_draws_its_still(
     names: dict[str, Any] = {}
     exec(code, names)
     check_still(names["hand"]())
+
+
+def test_contributing_names_every_field_that_a_figure_may_define() -> None:
+    text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    _, _, fields = text.partition("### Add a live figure")
+    named = set(re.findall(r"`(\w+)", fields.partition("\n## ")[0]))
+    used = set(re.findall(r"\bspec\.(\w+)", (live.FOLDER / "kit.js").read_text()))
+    assert len(used) > 8
+    assert used - named == set()
 
 
 def test_a_still_is_drawn_at_the_state_of_the_controls() -> None:

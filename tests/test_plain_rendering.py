@@ -53,3 +53,24 @@ def test_nothing_is_lost_where_directives_are_not_understood(path: Path) -> None
     cells = nbformat.read(path, as_version=4).cells
     texts = [cell.source for cell in cells if cell.cell_type == "markdown"]
     assert [complaint for text in texts for complaint in complaints_about(text)] == []
+
+
+@pytest.mark.parametrize(
+    ("markdown", "complaint"),
+    [
+        (":::{prf:theorem} Shift by rotation\n:label: thm-shift\n:::", None),
+        ("```{prf:theorem} Its text would be code\n```", "```{prf:theorem} Its text would be code"),
+        (":::{tip}\nA word that says nothing.\n:::", ":::{tip}"),
+        ("As {prf:ref}`thm-shift` and {cite:t}`vaswani2017` say", None),
+        ("in {numref}`fig-clocks`", "{numref}`fig-clocks`"),
+        ("by {prf:ref}`shift`", "{prf:ref}`shift`"),
+        ("(sec-end)=\n## The end", "(sec-end)="),
+        ("It takes {{ minutes }}.", "{{ minutes }}"),
+        ("$$\nx = 1\n$$ (eq-x)", "$$ (eq-x)"),
+        (":width: 300px", ":width: 300px"),
+        ("Text\n\n    as code", "    as code"),
+        ("```python\n    x = 1\n```", None),
+    ],
+)
+def test_what_would_be_lost_is_found(markdown: str, complaint: str | None) -> None:
+    assert complaints_about(markdown) == ([complaint] if complaint else [])

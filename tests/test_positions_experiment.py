@@ -12,6 +12,7 @@ from itertools import islice
 import numpy as np
 import pytest
 import torch
+from small_encoder import EVERYWHERE, TINY, made_up, some_words, tiny
 from torch import Tensor
 
 from experiments import positions as experiment
@@ -30,9 +31,6 @@ from experiments.positions_model import (
     parameters,
 )
 
-TINY = Size(d_model=64, layers=2, heads=4, seq_len=12, vocabulary=50)
-EVERYWHERE = torch.arange(TINY.seq_len)
-
 
 @pytest.fixture(autouse=True)
 def one_thread() -> Iterator[None]:
@@ -41,16 +39,6 @@ def one_thread() -> Iterator[None]:
     torch.set_num_threads(1)
     yield
     torch.set_num_threads(before)
-
-
-def tiny(way: str, *, causal: bool = False, d_hidden: int = 32) -> Encoder:
-    torch.manual_seed(0)
-    return Encoder(WAYS[way](TINY), d_hidden, causal=causal)
-
-
-def words(seed: int = 0) -> Tensor:
-    draw = torch.Generator().manual_seed(seed)
-    return torch.randint(2, TINY.vocabulary, (1, TINY.seq_len), generator=draw)
 
 
 def test_a_stored_run_is_made_again() -> None:
@@ -85,8 +73,8 @@ def test_all_ways_have_as_many_parameters_as_add(way: str, size: Size) -> None:
 def test_without_positions_shuffled_words_give_shuffled_scores() -> None:
     order = torch.randperm(TINY.seq_len, generator=torch.Generator().manual_seed(1))
     encoder = tiny("none")
-    shuffled = encoder(words()[:, order], EVERYWHERE)
-    torch.testing.assert_close(shuffled, encoder(words(), EVERYWHERE)[order])
+    shuffled = encoder(some_words()[:, order], EVERYWHERE)
+    torch.testing.assert_close(shuffled, encoder(some_words(), EVERYWHERE)[order])
 
 
 @pytest.mark.parametrize("way", [way for way in WAYS if way != "none"])
@@ -94,8 +82,8 @@ def test_without_positions_shuffled_words_give_shuffled_scores() -> None:
 def test_with_positions_they_do_not(way: str) -> None:
     order = torch.randperm(TINY.seq_len, generator=torch.Generator().manual_seed(1))
     encoder = tiny(way)
-    shuffled = encoder(words()[:, order], EVERYWHERE)
-    assert (shuffled - encoder(words(), EVERYWHERE)[order]).abs().max() > 1e-3
+    shuffled = encoder(some_words()[:, order], EVERYWHERE)
+    assert (shuffled - encoder(some_words(), EVERYWHERE)[order]).abs().max() > 1e-3
 
 
 @torch.no_grad()
@@ -144,8 +132,8 @@ def test_untied_scores_are_two_products() -> None:
     assert isinstance(layer, Layer)
     attend = layer.attend
     seen: list[Tensor] = []
-    encoder(words(), EVERYWHERE, seen)
-    x = layer.norms[0](encoder.embed(words()) * way.word_factor)[0]
+    encoder(some_words(), EVERYWHERE, seen)
+    x = layer.norms[0](encoder.embed(some_words()) * way.word_factor)[0]
     h = TINY.d_model // TINY.heads
     w_q, w_k, _ = (x @ attend.qkv.weight.T + attend.qkv.bias).split(TINY.d_model, dim=-1)
     u_q, u_k = (way.rows @ way.project.weight.T).split(TINY.d_model, dim=-1)
@@ -185,8 +173,8 @@ def test_what_enters_is_the_sum_of_two_tables(way: str) -> None:
 def test_folded_projection_is_the_same_model(causal: bool) -> None:
     projecting = tiny("project", causal=causal)
     adding = folded(projecting)
-    expected = projecting(words(), EVERYWHERE)
-    torch.testing.assert_close(adding(words(), EVERYWHERE), expected, atol=1e-5, rtol=1e-5)
+    expected = projecting(some_words(), EVERYWHERE)
+    torch.testing.assert_close(adding(some_words(), EVERYWHERE), expected, atol=1e-5, rtol=1e-5)
     assert not any("weight" in name for name, _ in adding.positions.named_parameters())
 
 
@@ -194,9 +182,9 @@ def test_folded_projection_is_the_same_model(causal: bool) -> None:
 @torch.no_grad()
 def test_a_causal_model_does_not_see_later_words(way: str) -> None:
     encoder = tiny(way, causal=True)
-    changed = words()
-    changed[0, 7:] = words(1)[0, 7:]
-    before, after = encoder(words(), EVERYWHERE), encoder(changed, EVERYWHERE)
+    changed = some_words()
+    changed[0, 7:] = some_words(1)[0, 7:]
+    before, after = encoder(some_words(), EVERYWHERE), encoder(changed, EVERYWHERE)
     torch.testing.assert_close(after[:7], before[:7])
     assert (after[7:] - before[7:]).abs().max() > 1e-3
 
@@ -303,27 +291,24 @@ def test_stored_runs_are_what_their_names_say() -> None:
         assert run.get("folding_moves_loss_by", 0) < 1e-4
 
 
-def made_up(way: str, seed: int, loss: float) -> positions_results.Run:
-    run = {"task": "masked", "way": way, "seed": seed, "steps": 300, "rate": 1e-3, "loss": loss}
-    return run | positions_results.PLAIN | {"curve": [[100, 5.0, 5.1], [200, 4.6, 4.7]]}
-
-
-def test_results_are_put_in_order() -> None:
-    runs = [made_up("add", seed, 4 + seed / 10) for seed in (2, 0, 1)]
-    runs += [made_up("rotary", 0, 3.5), made_up("rotary", 0, 9.0) | {"norm": "post"}]
+def test_results_are_put_in_the_order_of_their_medians() -> None:
+    """Which is neither that of the best seeds, nor that in which the runs come."""
+    runs = [made_up("rotary", seed, loss) for seed, loss in enumerate((3.9, 4.3, 4.4))]
+    runs += [made_up("add", seed, loss) for seed, loss in enumerate((4.5, 4.0, 4.1))]
+    runs += [made_up("rotary", 0, 9.0, norm="post")]
     plain = positions_results.plain(runs, task="masked")
     groups = positions_results.by(plain, "way")
-    assert list(groups) == ["rotary", "add"]
-    assert positions_results.spread(groups["add"]) == (4.1, 4.0, 4.2, 3)
+    assert list(groups) == ["add", "rotary"]
+    assert positions_results.spread(groups["add"]) == (4.1, 4.0, 4.5, 3)
     lines = positions_results.summary(runs)
     assert len(lines) == 3
-    assert any("add" in line and "4.100 (4.000 to 4.200, 3 seeds)" in line for line in lines)
+    assert any("add" in line and "4.100 (4.000 to 4.500, 3 seeds)" in line for line in lines)
     assert any("norm=post" in line and "9.000" in line for line in lines)
 
 
 def test_ways_are_compared_at_one_rate_and_one_length() -> None:
     def run(way: str, seed: int, steps: int, rate: float, loss: float) -> positions_results.Run:
-        return made_up(way, seed, loss) | {"steps": steps, "rate": rate}
+        return made_up(way, seed, loss, steps=steps, rate=rate)
 
     short, long = positions_results.GRID_STEPS, positions_results.STEPS
     runs = [
@@ -344,13 +329,17 @@ def test_ways_are_compared_at_one_rate_and_one_length() -> None:
 
 
 def test_the_plateau_ends_where_the_curve_falls_below_a_level() -> None:
-    assert positions_results.left_plateau(made_up("add", 0, 4.0), 4.8) == 200
-    assert positions_results.left_plateau(made_up("add", 0, 4.0), 4.0) is None
+    """The curve is that of the text held out: 5.0 at step 100, 4.6 at step 200."""
+    for level, step in ((5.05, 100), (4.8, 200), (4.65, 200), (4.6, None), (4.0, None)):
+        assert positions_results.left_plateau(made_up("add", 0, 4.0), level) == step
 
 
 def test_the_strongest_neighbour_is_not_the_word_itself() -> None:
-    look = {"neighbours": [[[0.1, 0.9, 0.2]], [[0.3, 0.1, 0.05]]]}
-    assert positions_results.strongest_neighbour(look) == 0.3
+    """It may be the word before or the one after, in any layer."""
+    before = {"neighbours": [[[0.1, 0.9, 0.2]], [[0.3, 0.1, 0.05]]]}
+    after = {"neighbours": [[[0.1, 0.9, 0.4]]]}
+    assert positions_results.strongest_neighbour(before) == 0.3
+    assert positions_results.strongest_neighbour(after) == 0.4
 
 
 def test_each_seed_is_shown_fresh_batches() -> None:

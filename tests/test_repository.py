@@ -21,6 +21,9 @@ ROOT = Path(__file__).resolve().parent.parent
 MACHINE_PATH = re.compile(r"(?<![\w.])(/(tmp|home|root|Users|work|mnt)/\w|[A-Z]:\\\\\w)")
 WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
 PACKAGES = json.loads(MANIFEST.read_text())
+FOLDERS = r"book|pe_lib|pe_book|experiments|benchmarks|tests|tools|binder|\.github|\.ci"
+# CONTRIBUTING.md shows how to write these two.
+TO_BE_WRITTEN = {"pe_book/live/hand.js", "pe_book/live/hand.py"}
 # The jobs that may write, and what.
 WRITERS = {
     ("book", "deploy"): {"pages": "write", "id-token": "write"},
@@ -76,12 +79,17 @@ def test_no_file_holds_a_path_of_one_machine() -> None:
     assert found == []
 
 
-def test_contributors_are_told_of_rooms_and_commands_that_exist() -> None:
-    text = read("CONTRIBUTING.md")
-    for path in re.findall(r"`((?:book|tests|tools|\.github|benchmarks)/[\w./-]*)`", text):
-        assert (ROOT / path).exists(), path
+@pytest.mark.parametrize("page", ["README.md", "CONTRIBUTING.md"])
+def test_readers_are_told_of_files_and_commands_that_exist(page: str) -> None:
+    """In the prose and in the commands that they are to type."""
+    text = read(page)
+    paths = set(re.findall(rf"(?<![\w./])(?:{FOLDERS})/(?:[\w./-]*[\w/])?", text))
+    assert len(paths) > 5
+    assert {path for path in paths if not (ROOT / path).exists()} <= TO_BE_WRITTEN
     targets = set(re.findall(r"^([a-z-]+):", read("Makefile"), re.M))
-    for command in re.findall(r"`make ([a-z -]+)`", text):
+    commands = re.findall(r"(?:`|^)make ([a-z -]*[a-z])", text, re.M)
+    assert commands
+    for command in commands:
         assert set(command.split()) <= targets, command
 
 

@@ -6,8 +6,7 @@ from typing import Any
 from matplotlib.figure import Figure as Drawing
 
 from pe_book.live.figure import LiveFigure, control
-from pe_book.live.still import STYLE_OUTSIDE_A_BOX
-from pe_book.plots import to_svg
+from pe_book.plots import STYLE_ALONE, to_svg
 
 MOST_FRAMES_OF_ONE, MOST_FRAMES_OF_TWO = 40, 100
 
@@ -135,7 +134,7 @@ def control_of(
 
 def drawing_of(drawing: Drawing, description: str) -> str:
     """A drawing as it stands in a box, where the style sheet says what it needs."""
-    return to_svg(drawing, description).replace(f' style="{STYLE_OUTSIDE_A_BOX}"', "", 1)
+    return to_svg(drawing, description).replace(f' style="{STYLE_ALONE}"', "", 1)
 
 
 def check_frames(count: int, most: int, start: int) -> None:

@@ -288,8 +288,10 @@ ${formulaHtml(spec, state)}<div class="live__controls">${controls.join("")}
 
     // Play starts by hand. Where motion is not wanted it goes in whole steps, one a second.
     let playing = 0;
+    let cancel; // what ends a wait: numbers of timeouts and of frames are not told apart
     function begin() {
       const calm = matchMedia("(prefers-reduced-motion: reduce)").matches;
+      cancel = calm ? clearTimeout : cancelAnimationFrame;
       let last = 0;
       const beat = (now) => {
         const seconds = calm ? 1 : Math.min(0.1, (now - (last || now)) / 1000);
@@ -305,8 +307,7 @@ ${formulaHtml(spec, state)}<div class="live__controls">${controls.join("")}
     }
     function stop() {
       if (!playing) return;
-      cancelAnimationFrame(playing);
-      clearTimeout(playing);
+      cancel(playing);
       playing = 0;
       say("Play");
       saying.ariaLive = "polite";

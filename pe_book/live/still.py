@@ -15,7 +15,7 @@ from typing import Any
 
 from py_mini_racer import MiniRacer
 
-from pe_book.plots import SVG_FONTS
+from pe_book.plots import STYLE_ALONE
 
 FOLDER = Path(__file__).parent
 KIT = ("draw", "kit")
@@ -39,8 +39,6 @@ DRAW = """(kind, data, state) => {
   return peLive.html(spec, peLive.allowAll(spec, state, peLive.defaults(spec)));
 }"""
 
-# The style that a drawing of Matplotlib needs when it stands alone. In a box, kit.css says it.
-STYLE_OUTSIDE_A_BOX = f"max-width:100%;height:auto;stroke-linejoin:round;font-family:{SVG_FONTS}"
 WHERE_LIVE = "Live in JupyterLab with anywidget, and on the book's site."
 WIDE_PICTURE = re.compile(r"<svg [^>]*live-picture--wide.*?</svg>", re.DOTALL)
 PICTURE_OF_FRAMES = re.compile(r"<svg .*</svg>", re.DOTALL)
@@ -98,7 +96,7 @@ def picture_of_frames(drawn: str) -> str:
     """Frames are drawings of Matplotlib: they need their style and no note."""
     found = PICTURE_OF_FRAMES.search(drawn)
     assert found is not None, "every frame is an SVG element"
-    return found[0].replace(' role="img"', f' style="{STYLE_OUTSIDE_A_BOX}" role="img"', 1)
+    return found[0].replace(' role="img"', f' style="{STYLE_ALONE}" role="img"', 1)
 
 
 def with_note(svg: str) -> str:

@@ -15,6 +15,7 @@ from tools.built_site import PAGES, ROOT, SITE, parsed
 LANDING, CHEAT_SHEET = "book/index.html", "book/cheat_sheet.html"
 CHAPTERS = [name for name in PAGES if re.match(r"book/(?:\d\d_|tour)", name)]
 NOTEBOOKS = [name for name in PAGES if (ROOT / name).with_suffix(".ipynb").exists()]
+THREE_LINES_LONG = "book/12_converse.html"  # its name ends in an ellipsis on a phone
 LIVE = [
     name for name in NOTEBOOKS if "Live figure: " in (ROOT / name).with_suffix(".ipynb").read_text()
 ]
@@ -82,7 +83,9 @@ def test_no_word_of_a_table_is_broken_on_a_phone(browser: Browser, name: str) ->
 
 
 def test_the_header_of_a_phone_has_room_for_the_name_of_the_page(browser: Browser) -> None:
-    for name in CHAPTERS[:9]:
+    for name in CHAPTERS:
+        if name == THREE_LINES_LONG:
+            continue
         with visit(browser, (SITE / name).as_uri(), **PHONE) as page:
             place = page.locator(".place__page")
             assert place.evaluate("one => one.scrollHeight <= one.clientHeight + 1"), name
@@ -167,7 +170,8 @@ def test_the_landing_page_speaks_of_a_rocket_only_where_there_is_one() -> None:
     assert ("rocket" in parsed(SITE / LANDING).select("article")[0].text) == bool(rockets)
 
 
-def test_others_leads_to_the_families_of_the_cheat_sheet() -> None:
+def test_the_landing_page_leads_to_the_table_of_model_families() -> None:
+    """It names some families "and others", and the last word is the link."""
     link = parsed(SITE / LANDING).select_one("article a:-soup-contains('others')")
     assert link is not None
     assert link["href"] == "cheat_sheet.html#rope-by-model-family"

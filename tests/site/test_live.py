@@ -285,15 +285,24 @@ def test_the_address_tells_the_state_and_is_held_to_what_is_allowed(clock: Locat
 
 
 def test_presets_play_and_reset(clock: Locator) -> None:
-    for button, said in (
-        ("Wrong way round", "land on position 1, not on 5"),
-        ("Same Δx, another x", "land on position 13. PE"),
-        ("Play", "land on position 14. PE"),  # in whole steps: no motion is wanted
-        ("Pause", ""),
-        ("Reset", "land on position 5. PE"),
-    ):
+    """The clock of the page stands still, and goes on by a second when the test says so."""
+    expect(clock).to_be_visible()  # once it lives
+    time = clock.page.clock
+    time.install(time=0)
+    time.pause_at(1000)
+
+    def press(button: str, said: str) -> None:
         clock.get_by_role("button", name=button).click()
         expect(clock.locator(".live__says")).to_contain_text(said)
+
+    press("Wrong way round", "land on position 1, not on 5")
+    press("Same Δx, another x", "land on position 13. PE")
+    press("Play", "land on position 14. PE")  # in whole steps: no motion is wanted
+    time.run_for(1000)
+    expect(clock.locator(".live__says")).to_contain_text("land on position 15. PE")
+    press("Pause", "land on position 15. PE")
+    time.run_for(3000)
+    press("Reset", "land on position 5. PE")
 
 
 def test_a_figure_is_printed_without_its_controls(clock: Locator) -> None:

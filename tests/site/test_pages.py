@@ -19,7 +19,6 @@ import yaml
 from bs4.element import NavigableString
 from playwright.sync_api import Browser, Page
 
-from pe_book import live
 from tools.browser import DESK, PHONE, move, visit
 from tools.built_site import DRAWN_FORMULA, PAGES, ROOT, SITE, SIZES_OF_FILES, parsed
 from tools.install import HTML_VALIDATE_PROGRAM, WITHOUT_NPM
@@ -193,8 +192,6 @@ def test_the_appendix_has_an_example_of_every_name(half: str) -> None:
 
 def documented_names(module: ModuleType) -> list[str]:
     """All public names of the library; of the book's modules, the functions that a page calls."""
-    if module is live:
-        return [*live.KINDS, "frames2"]
     functions = inspect.getmembers(module, inspect.isfunction)
     own = [name for name, one in functions if one.__module__ == module.__name__]
     return list(getattr(module, "__all__", [name for name in own if not name.startswith("_")]))
