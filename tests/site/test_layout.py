@@ -15,35 +15,6 @@ from tools.built_site import PAGES, ROOT, SITE, parsed
 LANDING, CHEAT_SHEET = "book/index.html", "book/cheat_sheet.html"
 CHAPTERS = [name for name in PAGES if re.match(r"book/(?:\d\d_|tour)", name)]
 NOTEBOOKS = [name for name in PAGES if (ROOT / name).with_suffix(".ipynb").exists()]
-THREE_LINES_LONG = "book/12_converse.html"  # its name ends in an ellipsis on a phone
-LIVE = [
-    name for name in NOTEBOOKS if "Live figure: " in (ROOT / name).with_suffix(".ipynb").read_text()
-]
-PART_ON_THE_SCREEN = """all => {
-  const picture = all.find((one) => one.checkVisibility()).getBoundingClientRect();
-  return Math.min(1, (innerHeight - picture.top) / picture.height);
-}"""
-# The words that stand on two lines, but for those that end in a sign at which a line may end.
-BROKEN = r"""() => {
-  const range = document.createRange();
-  const walker = document.createTreeWalker(document.querySelector("article"), NodeFilter.SHOW_TEXT);
-  const broken = [];
-  while (walker.nextNode()) {
-    const text = walker.currentNode;
-    const around = text.parentElement;
-    if (!around.closest("td, th") || around.closest("mjx-container")) continue;
-    if (!around.checkVisibility()) continue;
-    for (const { 0: word, index } of text.data.matchAll(/[^\s\-–—\/)]+/gu)) {
-      if (/[가-힣]/.test(word)) continue;
-      range.setStart(text, index);
-      range.setEnd(text, index + word.length);
-      if (new Set([...range.getClientRects()].map(({ bottom }) => Math.round(bottom))).size > 1)
-        broken.push(word);
-    }
-  }
-  return broken;
-}"""
-LENGTHS = "all => all.filter((one) => one.checkVisibility()).map((one) => one.clientWidth)"
 SCHEMES = ("light", "dark")
 
 
@@ -54,13 +25,6 @@ def pixels(place: Locator) -> np.ndarray:
 
 
 # ---- The first screen
-
-
-@pytest.mark.parametrize("name", CHAPTERS)
-def test_a_chapter_opens_on_its_picture(browser: Browser, name: str) -> None:
-    with visit(browser, (SITE / name).as_uri()) as page:
-        pictures = page.locator("article :is(.live__picture > svg, figure img)")
-        assert pictures.evaluate_all(PART_ON_THE_SCREEN) > 0.6
 
 
 @pytest.mark.parametrize("size", [(1280, 900), (390, 844)])
@@ -74,39 +38,6 @@ def test_the_landing_page_opens_on_its_formula_and_its_first_door(
 
 
 # ---- Phones
-
-
-@pytest.mark.parametrize("name", [name for name in PAGES if "/checks/" not in name])
-def test_no_word_of_a_table_is_broken_on_a_phone(browser: Browser, name: str) -> None:
-    with visit(browser, (SITE / name).as_uri(), **PHONE) as page:
-        assert page.evaluate(BROKEN) == []
-
-
-def test_the_header_of_a_phone_has_room_for_the_name_of_the_page(browser: Browser) -> None:
-    for name in CHAPTERS:
-        if name == THREE_LINES_LONG:
-            continue
-        with visit(browser, (SITE / name).as_uri(), **PHONE) as page:
-            place = page.locator(".place__page")
-            assert place.evaluate("one => one.scrollHeight <= one.clientHeight + 1"), name
-            assert place.evaluate("one => one.clientWidth") >= 90, name
-
-
-@pytest.mark.parametrize("name", [LANDING, CHEAT_SHEET, "book/09_rope_in_your_model.html"])
-def test_code_keeps_its_lines_on_a_phone(browser: Browser, name: str) -> None:
-    with visit(browser, (SITE / name).as_uri(), **PHONE) as page:
-        looks = page.locator("article .highlight pre").evaluate_all(
-            "all => all.map(getComputedStyle).map((look) => look.whiteSpace + look.overflowX)"
-        )
-        assert set(looks) == {"preauto"}
-
-
-@pytest.mark.parametrize("name", LIVE)
-def test_a_track_is_long_enough_to_be_aimed_at(browser: Browser, name: str) -> None:
-    for setting in ({}, PHONE):
-        with visit(browser, (SITE / name).as_uri(), **setting) as page:
-            tracks = page.locator(".live input[type=range]").evaluate_all(LENGTHS)
-            assert all(length >= 100 for length in tracks), tracks
 
 
 def test_formulas_in_korean_keep_their_own_fonts_and_are_whole(browser: Browser) -> None:
@@ -204,7 +135,9 @@ def test_the_first_figure_of_a_page_is_its_first() -> None:
 def test_prepared_drawings_say_what_they_show(browser: Browser) -> None:
     """Not the value of their slider alone: the sentence below them, for voices, is that of the
     drawing, and it changes with it."""
-    with_drawings = [name for name in LIVE if parsed(SITE / name).select('[data-figure="frames"]')]
+    with_drawings = [
+        name for name in NOTEBOOKS if parsed(SITE / name).select('[data-figure="frames"]')
+    ]
     assert with_drawings
     for name in with_drawings:
         with visit(browser, (SITE / name).as_uri()) as page:

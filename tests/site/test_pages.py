@@ -64,6 +64,31 @@ SIZES_OF_LETTERS = """all => all
   .filter((text) => text.checkVisibility())
   .map((text) => [parseFloat(getComputedStyle(text).fontSize), text.getScreenCTM()])
   .map(([size, { a, b }]) => size * Math.hypot(a, b))"""
+PART_ON_THE_SCREEN = """all => {
+  const picture = all.find((one) => one.checkVisibility()).getBoundingClientRect();
+  return Math.min(1, (innerHeight - picture.top) / picture.height);
+}"""
+# The words that stand on two lines, but for those that end in a sign at which a line may end.
+BROKEN = r"""() => {
+  const range = document.createRange();
+  const walker = document.createTreeWalker(document.querySelector("article"), NodeFilter.SHOW_TEXT);
+  const broken = [];
+  while (walker.nextNode()) {
+    const text = walker.currentNode;
+    const around = text.parentElement;
+    if (!around.closest("td, th") || around.closest("mjx-container")) continue;
+    if (!around.checkVisibility()) continue;
+    for (const { 0: word, index } of text.data.matchAll(/[^\s\-–—\/)]+/gu)) {
+      if (/[가-힣]/.test(word)) continue;
+      range.setStart(text, index);
+      range.setEnd(text, index + word.length);
+      if (new Set([...range.getClientRects()].map(({ bottom }) => Math.round(bottom))).size > 1)
+        broken.push(word);
+    }
+  }
+  return broken;
+}"""
+LENGTHS = "all => all.filter((one) => one.checkVisibility()).map((one) => one.clientWidth)"
 LOOKS_OF_PICTURES = """() => [...document.querySelectorAll("article img:not(.live *)")]
   .filter((picture) => picture.checkVisibility()).map(getComputedStyle)
   .map((style) => [style.filter, style.backgroundColor].join())"""
@@ -223,6 +248,36 @@ def first_view_is_light_and_stands_still(page: Page) -> None:
     assert page.evaluate(SHIFTED) <= MOST_SHIFT
 
 
+def a_chapter_opens_on_its_picture(page: Page) -> None:
+    """More than half of it is on the first screen of a desk."""
+    if is_chapter(page) and not is_phone(page):
+        pictures = page.locator("article :is(.live__picture > svg, figure img)")
+        assert pictures.evaluate_all(PART_ON_THE_SCREEN) > 0.6
+
+
+def a_phone_names_the_page_and_keeps_words_and_code_whole(page: Page) -> None:
+    """Names fit into the header, no word of a table is broken, and code keeps its lines."""
+    if not is_phone(page):
+        return
+    if is_chapter(page):
+        place = page.locator(".place__page")
+        assert place.evaluate("one => one.scrollHeight <= one.clientHeight + 1")
+        assert place.evaluate("one => one.clientWidth") >= 90
+    assert page.evaluate(BROKEN) == []
+    looks = page.locator("article .highlight pre").evaluate_all(
+        "all => all.map(getComputedStyle).map((look) => look.whiteSpace + look.overflowX)"
+    )
+    assert set(looks) <= {"preauto"}
+
+
+def is_phone(page: Page) -> bool:
+    return page.evaluate("innerWidth") == PHONE["viewport"]["width"]
+
+
+def is_chapter(page: Page) -> bool:
+    return re.search(r"/book/(\d\d_|tour)", page.url) is not None
+
+
 def pictures_have_text_alternatives(page: Page) -> None:
     """That say something: axe is content with any."""
     said = page.locator("article img").evaluate_all("all => all.map((e) => e.alt)")
@@ -259,7 +314,8 @@ def figures_of(name: str) -> int:
 
 
 def live_figures_move(page: Page) -> None:
-    """Every live figure of the sources is there, fits on the screen, and each control moves it."""
+    """Every live figure of the sources is there, fits on the screen, and each control moves it. The
+    tracks of its controls are long enough to be aimed at."""
     figures = page.locator(".live")
     assert figures.count() == figures_of(f"book/{page.url.rpartition('/book/')[2]}")
     for figure in figures.all():
@@ -268,6 +324,8 @@ def live_figures_move(page: Page) -> None:
         page.set_viewport_size({"width": width, "height": height})
         assert all(figures.evaluate_all(FIT))
         assert all(size >= 12 for size in figures.evaluate_all(SIZES_OF_LETTERS))
+        tracks = figures.locator("input[type=range]").evaluate_all(LENGTHS)
+        assert all(length >= 100 for length in tracks), tracks
 
 
 def axe_finds_no_violation(page: Page) -> None:
@@ -291,6 +349,8 @@ def test_visit(
     with visit(browser, address, **setting) as page:
         for check in (
             first_view_is_light_and_stands_still,
+            a_chapter_opens_on_its_picture,
+            a_phone_names_the_page_and_keeps_words_and_code_whole,
             pictures_have_text_alternatives,
             figures_turn_dark,
             nothing_is_cut_off_at_any_width,
