@@ -69,8 +69,8 @@ def yarn(s: float, d: int = 128, base: float = 1e4, length: float = 4096) -> Arr
 
 
 METHODS: dict[str, Callable[..., Array]] = {
-    "extrapolate": extrapolated,
-    "interpolate": interpolated,
+    "unchanged": extrapolated,
+    "linear": interpolated,
     "NTK-aware": ntk_aware,
     "YaRN": yarn,
 }

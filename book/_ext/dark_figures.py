@@ -35,14 +35,15 @@ def show_twins(app: Sphinx, exception: Exception | None) -> None:
 def both(found: re.Match[str]) -> str:
     """The figure for light pages and its twin for dark ones, next to each other.
 
-    Both are lazy, because a browser never fetches a lazy picture that does not show.
+    Both are lazy, because a browser never fetches a lazy picture that does not show. They stand in
+    a span of their own, because the theme hides each caption beside a picture that it hides.
     """
     tag, name = found[0], found[1]
     if " loading=" not in tag:
         tag = tag.replace("<img ", '<img loading="lazy" ', 1)
     light = with_class(tag, "only-light")
     dark = with_class(tag, "only-dark").replace(f"{name}.svg", f"{name}-dark.svg")
-    return light + dark
+    return f"<span>{light}{dark}</span>"
 
 
 def with_class(tag: str, name: str) -> str:

@@ -12,18 +12,18 @@ peLive.define("rope", () => {
   const pairs = (split) => OMEGA.map((_, i) => (split ? [i, i + 4] : [2 * i, 2 * i + 1]));
   const isSplit = ({ pairs: way }, isKey) => way === "halves" || (way === "mixed" && isKey);
   /** A row turned to its position, clockwise or the other way. */
-  function turn(row, at, split, sense) {
+  function turn(row, at, split, direction) {
     const turned = [...row];
     pairs(split).forEach(([j, k], i) => {
-      const angle = OMEGA[i] * at * (sense === "clockwise" ? 1 : -1);
+      const angle = OMEGA[i] * at * (direction === "clockwise" ? 1 : -1);
       const [c, s] = [Math.cos(angle), Math.sin(angle)];
       turned[j] = row[j] * c + row[k] * s;
       turned[k] = row[k] * c - row[j] * s;
     });
     return turned;
   }
-  const query = (state, m = state.m) => turn(QUERY, m, isSplit(state, false), state.sense);
-  const key = (state, n = state.n) => turn(KEY, n, isSplit(state, true), state.sense);
+  const query = (state, m = state.m) => turn(QUERY, m, isSplit(state, false), state.direction);
+  const key = (state, n = state.n) => turn(KEY, n, isSplit(state, true), state.direction);
   const dot = (a, b) => a.reduce((sum, v, j) => sum + v * b[j], 0);
   const score = (state, m = state.m, n = state.n) => dot(query(state, m), key(state, n));
 
@@ -104,7 +104,7 @@ peLive.define("rope", () => {
       const [cx, cy] = dial(wide, i);
       const by = bearing(cx, cy, pointer) - Math.atan2(row[j], row[k]);
       const short = by - 2 * Math.PI * Math.round(by / (2 * Math.PI));
-      const way = state.sense === "clockwise" ? 1 : -1;
+      const way = state.direction === "clockwise" ? 1 : -1;
       return { [name]: within(state[name] + (way * short) / OMEGA[i]) };
     };
   }
@@ -113,14 +113,14 @@ peLive.define("rope", () => {
     controls: {
       m: { label: "query at m", min: 0, max: LAST, value: 5 },
       n: { label: "key at n", min: 0, max: LAST, value: 2 },
-      sense: {
-        label: "direction",
+      direction: {
+        label: "direction of the turns",
         choices: [["clockwise", "clockwise"], ["anticlockwise", "anticlockwise"]],
         value: "clockwise",
       },
       pairs: {
-        label: "pairs",
-        choices: [["neighbours", "neighbours"], ["halves", "halves"], ["mixed", "mixed"]],
+        label: "entries that turn together",
+        choices: [["neighbours", "neighbours"], ["halves", "half a row apart"], ["mixed", "query and key differ"]],
         value: "neighbours",
       },
     }, // prettier-ignore

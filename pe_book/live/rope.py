@@ -10,14 +10,14 @@ class Rope(LiveFigure):
     symbols: ClassVar = {"m-n": "offset", "m": "m", "n": "n"}
     m = control(5)
     n = control(2)
-    sense = choice("clockwise", "anticlockwise")
+    direction = choice("clockwise", "anticlockwise")
     pairs = choice("neighbours", "halves", "mixed")
 
 
 def rope(m: int = 5, n: int = 2, *, question: str = "") -> Rope:
     """A query at m and a key at n on dials, and their score against the offset.
 
-    Its traits are ``m`` and ``n``; ``sense``, ``"clockwise"`` or ``"anticlockwise"``; and
+    Its traits are ``m`` and ``n``; ``direction``, ``"clockwise"`` or ``"anticlockwise"``; and
     ``pairs``, ``"neighbours"``, ``"halves"`` or ``"mixed"``.
 
     Examples

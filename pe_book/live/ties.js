@@ -16,6 +16,16 @@
     return boxes.sort((a, b) => distance(a) - distance(b))[0];
   }
 
+  /** A button is a box of its own: the comma after it must not begin the next line. */
+  function keepWithComma(phrase) {
+    const after = phrase.nextSibling;
+    const mark = after?.data?.match(/^[,.;:)]+/)?.[0];
+    if (!mark) return;
+    after.data = after.data.slice(mark.length);
+    phrase.append(mark);
+    phrase.classList.add("kept");
+  }
+
   for (const phrase of document.querySelectorAll("span[data-state]")) {
     const [named, ...given] = phrase.dataset.state.split(" ");
     const state = Object.fromEntries(given.map((pair) => pair.split("=")));
@@ -30,5 +40,6 @@
       box.scrollIntoView({ block: "nearest" });
     });
     phrase.replaceChildren(button);
+    keepWithComma(phrase);
   }
 })();

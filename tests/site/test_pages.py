@@ -306,6 +306,13 @@ def nothing_is_cut_off_at_any_width(page: Page) -> None:
         assert page.evaluate("document.documentElement.scrollWidth") <= width
 
 
+def every_figure_shows_its_caption(page: Page) -> None:
+    """With all folds open. The theme hides captions of pictures that it does not show."""
+    page.evaluate(UNFOLD)
+    captions = page.locator("article figure figcaption")
+    assert captions.filter(visible=True).count() == captions.count()
+
+
 def figures_of(name: str) -> int:
     """How many live figures the source of a page shows, in its outputs or by a directive."""
     sources = (ROOT / Path(name).with_suffix(suffix) for suffix in (".ipynb", ".md"))
@@ -354,6 +361,7 @@ def test_visit(
             pictures_have_text_alternatives,
             figures_turn_dark,
             nothing_is_cut_off_at_any_width,
+            every_figure_shows_its_caption,
             live_figures_move,
             axe_finds_no_violation,
         ):
