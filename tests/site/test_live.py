@@ -112,7 +112,9 @@ def test_rope_scores_are_those_of_rotate(bench: Page) -> None:
     directions, pairs = ["clockwise", "anticlockwise"], ["neighbours", "halves", "mixed"]
     query = np.tile([0.0, 1.0], 4)
     key = pe.sinusoidal_encoding(1, 8, base=16, dtype=np.float64)
-    for state, found in ask(bench, "rope", m=[0, 5, 30], n=[0, 29], direction=directions, pairs=pairs):
+    for state, found in ask(
+        bench, "rope", m=[0, 5, 30], n=[0, 29], direction=directions, pairs=pairs
+    ):
         way = 1 if state["direction"] == "clockwise" else -1
         of_query: Layout = "split" if state["pairs"] == "halves" else "interleaved"
         of_key: Layout = "interleaved" if state["pairs"] == "neighbours" else "split"
