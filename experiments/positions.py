@@ -385,12 +385,13 @@ SEEDS, FIRST_SEEDS = range(5), range(3)  # the controls and the large model have
 
 FIRST = ("add", "split-16", "rotary", "project", "untied", "none", "relative-bias")
 MASKED_ONLY = ("alibi-unmasked", "mask-alone")  # a causal mask takes the place of theirs
+CONTROL_ONLY = ("rotary-norm-1",)
 LARGE = ("none", "add", "project", "split-32", "untied", "rotary")
 
 
 def others(task: str) -> list[str]:
     """The ways compared in a task beside the `FIRST`."""
-    ways = [way for way in WAYS if way not in FIRST]
+    ways = [way for way in WAYS if way not in (*FIRST, *CONTROL_ONLY)]
     return [way for way in ways if task == "masked" or way not in MASKED_ONLY]
 
 
@@ -474,6 +475,16 @@ def controls() -> dict[str, list[Setting]]:
                 ("add", 1.0),
                 ("add-variance-1", 1.0),
                 ("add-norm-1", 1.0),
+            )
+        ],
+        # The same change of the words where nothing is added to them, so that there is no ratio.
+        "scale or rate, without a sum": [
+            Setting(way, steps=STEPS, seed=seed, rate=RATE, embedding_rate=embedding_rate)
+            for seed in seeds
+            for way, embedding_rate in (
+                ("rotary", 1 / root),
+                ("rotary-norm-1", root),
+                ("rotary-norm-1", 1.0),
             )
         ],
         "layer norm": [

@@ -40,14 +40,17 @@ class NoPositions(nn.Module):
 
     Words are drawn with variance 1/d and multiplied by √d, as in Vaswani et al. (2017). So each
     entry has variance 1, and a row of the sinusoidal table, of norm √(d/2), is 3 dB below a word.
+    ``word_std`` and ``word_factor`` change how words are drawn and what they are multiplied by.
     """
 
-    def __init__(self, size: Size) -> None:
+    def __init__(
+        self, size: Size, word_std: float | None = None, word_factor: float | None = None
+    ) -> None:
         super().__init__()
         self.size = size
         self.d_words = self.d_stream = size.d_model
-        self.word_std = size.d_model**-0.5
-        self.word_factor = size.d_model**0.5
+        self.word_std = size.d_model**-0.5 if word_std is None else word_std
+        self.word_factor = size.d_model**0.5 if word_factor is None else word_factor
 
     def enter(self, words: Tensor) -> Tensor:
         """What goes into the first layer: (batch, length, d_stream)."""
@@ -71,17 +74,12 @@ class NoPositions(nn.Module):
 
 
 class Add(NoPositions):
-    """Add the sinusoidal table to the words.
-
-    ``word_std`` and ``word_factor`` say how words are drawn and what they are multiplied by.
-    """
+    """Add the sinusoidal table to the words."""
 
     def __init__(
         self, size: Size, word_std: float | None = None, word_factor: float | None = None
     ) -> None:
-        super().__init__(size)
-        self.word_std = self.word_std if word_std is None else word_std
-        self.word_factor = self.word_factor if word_factor is None else word_factor
+        super().__init__(size, word_std, word_factor)
         self.rows: Tensor = nn.Buffer(sinusoidal_table(size.seq_len, size.d_model))
 
     def enter(self, words: Tensor) -> Tensor:
@@ -223,8 +221,8 @@ class ALiBi(NoPositions):
 class Rotary(NoPositions):
     """Turn queries and keys by their position: RoPE (Su et al., 2021)."""
 
-    def __init__(self, size: Size) -> None:
-        super().__init__(size)
+    def __init__(self, size: Size, word_factor: float | None = None) -> None:
+        super().__init__(size, word_factor=word_factor)
         self.rotate = RotaryPositionalEncoding(size.d_model // size.heads, max_len=size.seq_len)
 
     def turn(self, queries: Tensor, keys: Tensor) -> tuple[Tensor, Tensor]:
@@ -260,6 +258,7 @@ WAYS: dict[str, Callable[[Size], NoPositions]] = {
     "alibi-unmasked": lambda size: ALiBi(size, sided=False),
     "mask-alone": lambda size: ALiBi(size, sloped=False),
     "rotary": Rotary,
+    "rotary-norm-1": lambda size: Rotary(size, word_factor=1.0),
 }
 
 
