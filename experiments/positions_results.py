@@ -1,6 +1,7 @@
 """What `positions.py` has stored, for the pages of the book. Needs neither PyTorch nor the text."""
 
 import json
+import math
 from pathlib import Path
 from statistics import median
 from typing import Any, NamedTuple
@@ -11,6 +12,7 @@ Run = dict[str, Any]  # the settings of a run beside what was measured: see `pos
 
 SMALL = {"size": "small", "optimiser": "AdamW", "norm": "pre", "matched": True, "tied": False}
 PLAIN = SMALL | {"norm_sum": False, "embedding_rate": 1.0, "warm_up": 100}  # no control
+WIDTH = 96  # of the small model
 STEPS, RATE = 3000, 2e-3  # of the runs that are compared, the same for every way
 GRID_STEPS, GRID_SEED = 1500, 100  # of the short runs that try other rates
 SETTINGS = ("task", "size", "steps", *list(PLAIN)[1:], "rate", "way")  # all but the seed
@@ -50,6 +52,25 @@ def compared(runs: list[Run], task: str) -> dict[str, list[Run]]:
     """The runs of each way that a page compares, in the order of the median loss."""
     same = where(plain(runs, task=task), steps=STEPS, rate=RATE)
     return by([run for run in same if run["seed"] != GRID_SEED], "way")
+
+
+def scale_or_rate(runs: list[Run], way: str) -> dict[tuple[str, str], list[Run]]:
+    """The runs of a way by how large its words start and how fast they learn, on masked words.
+
+    "large" words are multiplied by √d, "small" ones are not. "fast" words change √d times as much
+    in a step as "slow" ones: because of the factor, or because their table has the larger rate.
+    """
+    root = math.sqrt(WIDTH)
+    cells = {
+        ("large", "slow"): (way, 1 / root),
+        ("large", "fast"): (way, 1.0),
+        ("small", "slow"): (f"{way}-norm-1", 1.0),
+        ("small", "fast"): (f"{way}-norm-1", root),
+    }
+    return {
+        cell: plain(runs, task="masked", way=name, embedding_rate=rate, steps=STEPS, rate=RATE)
+        for cell, (name, rate) in cells.items()
+    }
 
 
 def best_rate(runs: list[Run], task: str, way: str) -> float:
