@@ -79,12 +79,17 @@ peLive.define("clock", () => {
     const gap = Math.max(
       ...numbers(state).flatMap(({ moved, after }) => moved.map((v, k) => Math.abs(v - after[k])))
     );
-    const way = state.block === "transposed" ? "The transposed blocks turn" : "The blocks turn";
-    const turn = OMEGA.map((omega) => fixed(omega * (lands(state) - x))).join(", ");
-    const there = `${way} the hands by ${turn} rad: they land on position ${count(lands(state))}`;
+    const transposed = state.block === "transposed";
+    const way = transposed ? "With the transposed blocks, a step" : "A step";
+    const turn = OMEGA.map((omega) => fixed(omega * (lands(state) - x)));
+    const turns = `${turn.slice(0, -1).join(", ")} and ${turn.at(-1)} rad`;
+    const there =
+      `${way} of ${count(step)} turns the hands by ${turns}, ` +
+      `to where they stand at position ${count(lands(state))}`;
+    const product = transposed ? "PE(x)T(Δx)ᵀ" : "PE(x)T(Δx)";
     return gap < 0.005
-      ? `${there}. PE(x)T(Δx) is PE(x\u00a0+\u00a0Δx).`
-      : `${there}, not on ${count(x + step)}. PE(x)T(Δx) misses PE(x\u00a0+\u00a0Δx) by up to ${fixed(gap)}.`;
+      ? `${there}. ${product} is PE(x\u00a0+\u00a0Δx).`
+      : `${there}, not at ${count(x + step)}. ${product} misses PE(x\u00a0+\u00a0Δx) by up to ${fixed(gap)}.`;
   }
 
   /** PE(x)T(Δx) = PE(x + Δx) with the numbers of the state. */

@@ -64,7 +64,7 @@ peLive.define("rope", () => {
       shift.axes,
       curve(shift, (t) => score(state, m + t, n + t), "is-plain"),
       circle(shift.px(0), shift.py(now), 6, "dot is-plain"),
-      head(both, "score as both move on", "")
+      head(both, "score if both move", "")
     ); // prettier-ignore
     return { width: wide ? 640 : 360, height: wide ? 302 : 366, parts };
   }
@@ -78,8 +78,8 @@ peLive.define("rope", () => {
     const { m, n } = state;
     const at = `Query (blue) at ${count(m)}, key (green) at ${count(n)}: score ${fixed(score(state))}.`;
     return drift(state) < 1e-9
-      ? `${at} Move both on, and it stays: only m − n = ${count(m - n)} counts.`
-      : `${at} Query and key are paired differently: as both move, it changes by up to ${fixed(drift(state))}.`;
+      ? `${at} If both move by the same amount, the score stays the same: it depends on m − n = ${count(m - n)} alone.`
+      : `${at} Query and key are paired differently: if both move by the same amount, the score changes by up to ${fixed(drift(state))}.`;
   }
 
   /** The score with the numbers of the state: it depends on m − n where the pairs agree. */

@@ -125,8 +125,8 @@ peLive.define("similarity", () => {
     const rise = firstRise(state);
     const here = `At offset ${count(offset)} the similarity is ${fixed(numbers(state).similarity, 3)}`;
     const fall = fixed(Math.log(2) / Math.log(base), 3);
-    const risen = rise ? `K first rises after offset ${rise} (○)` : `K does not rise up to offset ${FURTHEST}`;
-    return `${here}. ${risen}. Each doubling of the offset lowers the law by ln 2 / ln B = ${fall}.`;
+    const risen = rise ? `It first rises after offset ${rise} (○)` : `It does not rise up to offset ${FURTHEST}`;
+    return `${here}. ${risen}. The straight line, the log law, falls by ln 2 / ln B = ${fall} each time the offset doubles.`;
   }
 
   /** K(Δ) = Σ cos(ω_i Δ) with the numbers of the state. */

@@ -297,14 +297,14 @@ def test_presets_play_and_reset(clock: Locator) -> None:
         clock.get_by_role("button", name=button).click()
         expect(clock.locator(".live__says")).to_contain_text(said)
 
-    press("Wrong way round", "land on position 1, not on 5")
-    press("Same Δx, another x", "land on position 13. PE")
-    press("Play", "land on position 14. PE")  # in whole steps: no motion is wanted
+    press("Wrong way round", "stand at position 1, not at 5")
+    press("Same Δx, another x", "stand at position 13. PE")
+    press("Play", "stand at position 14. PE")  # in whole steps: no motion is wanted
     time.run_for(1000)
-    expect(clock.locator(".live__says")).to_contain_text("land on position 15. PE")
-    press("Pause", "land on position 15. PE")
+    expect(clock.locator(".live__says")).to_contain_text("stand at position 15. PE")
+    press("Pause", "stand at position 15. PE")
     time.run_for(3000)
-    press("Reset", "land on position 5. PE")
+    press("Reset", "stand at position 5. PE")
 
 
 def test_a_figure_is_printed_without_its_controls(clock: Locator) -> None:
