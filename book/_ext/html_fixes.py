@@ -107,6 +107,15 @@ def fold_proofs(page: BeautifulSoup) -> None:
         proof.insert(0, summary)
 
 
+def underline_no_blank(page: BeautifulSoup) -> None:
+    """In the title of a solution the link to the exercise begins with the blank before it."""
+    for link in page.select(".solution > .admonition-title > a"):
+        name = link.contents[0]
+        assert isinstance(name, NavigableString)
+        link.insert_before(" ")
+        name.replace_with(name.lstrip())
+
+
 def keep_together(page: BeautifulSoup) -> None:
     """No line begins with the comma after a formula, or ends with the bracket before it."""
     for formula in page.select(".bd-article span.math"):
@@ -197,6 +206,7 @@ def fix(text: str, folder: Path) -> str:
     drop_withdrawn_roles(page)
     make_anchors_unique(page)
     fold_proofs(page)
+    underline_no_blank(page)
     keep_together(page)
     leave_names_plain(page)
     scope_headings(page)
