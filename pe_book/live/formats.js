@@ -101,7 +101,7 @@ peLive.define("formats", () => {
     says(state) {
       const { held, errors } = numbers(state);
       const { position } = state;
-      const kept = held === position ? "bfloat16 holds the position" : `bfloat16 makes it ${count(held)}`;
+      const kept = held === position ? "bfloat16 stores the position exactly" : `bfloat16 makes it ${count(held)}`;
       const single32 = fround(position) === position ? "" : ` float32 makes it ${count(fround(position))}.`;
       return `Position ${count(position)}: ${kept}.${single32} Largest errors: ${small(errors[0])} with float32 angles, ${small(errors[1])} with a bfloat16 position.`;
     },
