@@ -148,9 +148,9 @@ def run_cells(page: Page) -> None:
 
 def follow(page: Page) -> None:
     """Python follows a figure of the chapter that is moved, and so does the one that is linked."""
-    _, there, back = page.locator(".live[data-live]").all()
+    _, clock, back = page.locator(".live[data-live]").all()
     row = page.locator(".jp-OutputArea-output pre", has_text="array([").first
-    position = there.locator('input[data-key="x"]')
+    position = clock.locator('input[data-key="x"]')
     shown = row.inner_text()
     position.press("ArrowLeft")
     expect(row).not_to_have_text(shown)
