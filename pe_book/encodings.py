@@ -144,19 +144,19 @@ def scorecard(seq_len: int, rules: Mapping[str, Rule] = ENCODINGS, full: bool = 
     Examples
     --------
     >>> print(scorecard(64, {"index": ENCODINGS["index"]}))
-    condition          1     2     3     4    5a    5b
-                   drift  size  jump  even   gap   f16
-    index              .    63     .     .     .     .
+    condition           1      2      3      4     5a     5b
+                    drift   size   jump uneven    gap    f16
+    index               .     63      .      .      .      .
     """
-    lines = ["condition     " + "".join(f"{c:>6}" for c in CONDITIONS)]
-    heads = ("drift", "size", "jump", "even", "gap", "f16")
-    lines.append(" " * 14 + "".join(f"{head:>6}" for head in heads))
+    lines = ["condition     " + "".join(f"{c:>7}" for c in CONDITIONS)]
+    heads = ("drift", "size", "jump", "uneven", "gap", "f16")
+    lines.append(" " * 14 + "".join(f"{head:>7}" for head in heads))
     for name, rule in rules.items():
         measures = measure(rule, seq_len)
         entries = [
             entry(value, met, full) for value, met in zip(measures, measures.met(), strict=True)
         ]
-        lines.append(f"{name:<14}" + "".join(f"{text:>6}" for text in entries))
+        lines.append(f"{name:<14}" + "".join(f"{text:>7}" for text in entries))
     return "\n".join(lines)
 
 
