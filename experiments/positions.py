@@ -31,6 +31,7 @@ from experiments.positions_model import WAYS, Encoder, Size, folded, matched_hid
 from experiments.positions_results import (
     GRID_SEED,
     GRID_STEPS,
+    MAIN_WAYS,
     RATE,
     RESULTS,
     STEPS,
@@ -383,15 +384,14 @@ GRID = (1e-3, 2e-3, 4e-3)
 WIDER_GRID = (5e-4, *GRID, 8e-3)  # where the best of GRID is at an end
 SEEDS, FIRST_SEEDS = range(5), range(3)  # the controls and the large model have the first three
 
-FIRST = ("add", "split-16", "rotary", "project", "untied", "none", "relative-bias")
 MASKED_ONLY = ("alibi-unmasked", "mask-alone")  # a causal mask takes the place of theirs
 CONTROL_ONLY = ("rotary-norm-1",)
 LARGE = ("none", "add", "project", "split-32", "untied", "rotary")
 
 
 def others(task: str) -> list[str]:
-    """The ways compared in a task beside the `FIRST`."""
-    ways = [way for way in WAYS if way not in (*FIRST, *CONTROL_ONLY)]
+    """The ways compared in a task beside the main ones."""
+    ways = [way for way in WAYS if way not in (*MAIN_WAYS, *CONTROL_ONLY)]
     return [way for way in ways if task == "masked" or way not in MASKED_ONLY]
 
 
@@ -433,7 +433,7 @@ def at_best_rate(task: str, ways: Sequence[str]) -> list[Setting]:
 
 def length() -> list[Setting]:
     """Is the order of the ways the same after twice and four times the steps?"""
-    ways = FIRST[:5]
+    ways = MAIN_WAYS[:5]
     return [
         Setting(way, steps=factor * STEPS, seed=seed, rate=RATE)
         for factor, seeds in ((1, (0, 1)), (2, (0, 1)), (4, (0,)))
@@ -503,11 +503,11 @@ def controls() -> dict[str, list[Setting]]:
             for way in ("split-16", "keep-both-16", "project", "untied")
             for setting in with_change(way, matched=False)
         ],
-        "no warm-up": [s for way in FIRST[:5] for s in with_change(way, warm_up=0)],
+        "no warm-up": [s for way in MAIN_WAYS[:5] for s in with_change(way, warm_up=0)],
         "SGD": [
             Setting(way, steps=STEPS, optimiser="SGD", rate=rate)
             for rate in (0.1, 0.3, 1.0)
-            for way in FIRST[:5]
+            for way in MAIN_WAYS[:5]
         ],
     }
 
@@ -531,11 +531,11 @@ def series() -> Iterator[tuple[str, list[Setting]]]:
     """
     for seed in SEEDS:
         for task in TASKS:
-            yield f"{task}: seed {seed}, the ways that matter", compared(task, FIRST, seed)
+            yield f"{task}: seed {seed}, the ways that matter", compared(task, MAIN_WAYS, seed)
         if seed == FIRST_SEEDS[-1]:  # what explains comes before what only makes ranges surer
             for name, settings in controls().items():
                 yield f"control: {name}", sorted(settings, key=lambda setting: setting.seed)
-    yield from other_rates("the ways that matter", lambda task: FIRST)
+    yield from other_rates("the ways that matter", lambda task: MAIN_WAYS)
     for task in TASKS:
         for seed in SEEDS:
             yield f"{task}: seed {seed}, the other ways", compared(task, others(task), seed)

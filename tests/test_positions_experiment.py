@@ -306,7 +306,7 @@ def test_results_are_put_in_the_order_of_their_medians() -> None:
     assert any("norm=post" in line and "9.000" in line for line in lines)
 
 
-def test_ways_are_compared_at_one_rate_and_one_length() -> None:
+def test_the_main_ways_are_compared_at_one_rate_and_one_length() -> None:
     def run(way: str, seed: int, steps: int, rate: float, loss: float) -> positions_results.Run:
         return made_up(way, seed, loss, steps=steps, rate=rate)
 
@@ -320,6 +320,7 @@ def test_ways_are_compared_at_one_rate_and_one_length() -> None:
         run("add", 0, 2 * long, 2e-3, 3.9),
         run("rotary", 0, long, 2e-3, 3.7),
         run("rotary", 0, long, 2e-3, 9.0) | {"tied": True},
+        run("add-norm-1", 0, long, 2e-3, 3.6),
     ]
     found = positions_results.compared(runs, "masked")
     assert list(found) == ["rotary", "add"]

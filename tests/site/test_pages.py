@@ -271,7 +271,7 @@ def a_phone_names_the_page_and_keeps_words_and_code_whole(page: Page) -> None:
 
 
 def is_phone(page: Page) -> bool:
-    return page.evaluate("innerWidth") == PHONE["viewport"]["width"]
+    return bool(page.evaluate("innerWidth") == PHONE["viewport"]["width"])
 
 
 def is_chapter(page: Page) -> bool:
