@@ -181,7 +181,7 @@ EVERY_FOURTH = {3, 7, 11}
 UNROTATED = {
     "none": set(),
     "every fourth": EVERY_FOURTH,
-    "all but every fourth": set(range(LAYERS)) - EVERY_FOURTH,
+    "three of each four": set(range(LAYERS)) - EVERY_FOURTH,
 }
 
 
