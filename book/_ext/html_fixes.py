@@ -163,6 +163,17 @@ def open_on_figures(page: BeautifulSoup) -> None:
             output.insert_after(fold.extract())
 
 
+def wait_for_the_first_table(page: BeautifulSoup) -> None:
+    """A table near the top is drawn when all of it has come: its columns take their widths from all
+    rows, so a browser that draws the first ones would move them."""
+    article = page.select_one("article.bd-article")
+    table = article.select_one("section > section:first-of-type table") if article else None
+    after = table.find_next(["section", "h2", "footer"], id=True) if table else None
+    if after is not None and page.head is not None:
+        waits = {"rel": "expect", "href": f"#{after['id']}", "blocking": "render"}
+        page.head.append(page.new_tag("link", attrs=waits))
+
+
 def hold_places(page: BeautifulSoup, folder: Path) -> None:
     """Pictures keep their place while they load, and those further down load when they are near."""
     for number, image in enumerate(page.select(".bd-article img")):
@@ -214,6 +225,7 @@ def fix(text: str, folder: Path) -> str:
     name_languages(page)
     be_light_at_first(page)
     open_on_figures(page)
+    wait_for_the_first_table(page)
     hold_places(page, folder)
     return page.decode()
 

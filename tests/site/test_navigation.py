@@ -63,7 +63,7 @@ def test_an_address_that_is_not_there_leads_to_the_doors(
         page.goto(url + address)
         expect(page.locator("base")).to_have_attribute("href", "/")
         expect(page.locator("article h1")).to_have_text(re.compile("not here"))
-        expect(page.locator("main")).to_have_css("max-width", "576px")
+        expect(page.locator("main")).to_have_css("max-width", "736px")
         doors = page.locator("article li a")
         expect(doors).to_have_count(4)
         for door in doors.evaluate_all("all => all.map((door) => door.href)"):
