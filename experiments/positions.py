@@ -465,8 +465,7 @@ def controls() -> dict[str, list[Setting]]:
         # The factor √d sets a ratio of norms and multiplies the rate of the table of words. Each of
         # the two with the other undone: high ratio and low rate, low ratio and high rate.
         "scale or rate": [
-            Setting(way, steps=STEPS, seed=seed, rate=RATE, embedding_rate=embedding_rate)
-            for seed in seeds
+            setting
             for way, embedding_rate in (
                 ("add", 1 / root),
                 ("add-variance-1", root),
@@ -476,16 +475,17 @@ def controls() -> dict[str, list[Setting]]:
                 ("add-variance-1", 1.0),
                 ("add-norm-1", 1.0),
             )
+            for setting in with_change(way, embedding_rate=embedding_rate)
         ],
         # The same change of the words where nothing is added to them, so that there is no ratio.
         "scale or rate, without a sum": [
-            Setting(way, steps=STEPS, seed=seed, rate=RATE, embedding_rate=embedding_rate)
-            for seed in seeds
+            setting
             for way, embedding_rate in (
                 ("rotary", 1 / root),
                 ("rotary-norm-1", root),
                 ("rotary-norm-1", 1.0),
             )
+            for setting in with_change(way, embedding_rate=embedding_rate)
         ],
         "layer norm": [
             setting
