@@ -475,7 +475,7 @@ def reach(code: str, task: str, rate: float) -> float:
 def run(job: Job) -> dict[str, Any]:
     """Train one model, and measure it at L after each tenth of its steps, then at all lengths.
 
-    Of "block" each block is measured, of RoPE on "copy" each way to stretch its frequencies.
+    Of "block" each block is measured, of RoPE each way to stretch its frequencies.
     """
     size, code, task, seed = job
     curve = []
@@ -492,7 +492,7 @@ def run(job: Job) -> dict[str, Any]:
     done["curve"] = curve
     if task == "block":  # three scored positions each
         done["blocks"] = [round(float(b), 3) for b in reached["4L"].view(-1, 3).mean(dim=1)]
-    if (code, task) == ("rotary", "copy"):
+    if code == "rotary":
         done["stretched"] = stretched_accuracies(model, task, seed)
     done["cpu_seconds"] = round(time.process_time() - started, 1)
     return done
