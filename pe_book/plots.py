@@ -115,7 +115,8 @@ def heat_map(
     Examples
     --------
     >>> figure, ax = plt.subplots()
-    >>> image = heat_map(ax, [[1, -3], [0, 2]], x_label="dimension", y_label="position")
+    >>> labels = {"x_label": "dimension", "y_label": "position"}
+    >>> image = heat_map(ax, [[1, -3], [0, 2]], **labels)
     >>> image.get_clim()
     (-3.0, 3.0)
     >>> plt.close(figure)

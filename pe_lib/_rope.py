@@ -147,7 +147,8 @@ def rotary_frequencies(
     ``seq_len``, ``max_position_embeddings`` and ``original_max_position_embeddings`` describe the
     model rather than its scaling, so every type accepts them. An unknown name gets a ``TypeError``.
 
-    >>> rotary_frequencies(8, rope_theta=100, rope_type="linear", factor=4).frequencies.round(4)
+    >>> fields = {"rope_theta": 100, "rope_type": "linear", "factor": 4}
+    >>> rotary_frequencies(8, **fields).frequencies.round(4)
     array([0.25  , 0.0791, 0.025 , 0.0079])
     >>> rotary_frequencies(
     ...     64, rope_theta=150_000, rope_type="yarn", factor=32, truncate=False,

@@ -22,7 +22,8 @@ def rotary_frequencies(
     The frequencies are a float64 tensor on the CPU, whatever the default device is, because modules
     take them as numbers.
 
-    >>> rotary_frequencies(8, rope_theta=100, rope_type="linear", factor=4).frequencies
+    >>> fields = {"rope_theta": 100, "rope_type": "linear", "factor": 4}
+    >>> rotary_frequencies(8, **fields).frequencies
     tensor([0.2500, 0.0791, 0.0250, 0.0079], dtype=torch.float64)
     """
     frequencies, attention_factor = _rope.rotary_frequencies(

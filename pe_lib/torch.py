@@ -148,8 +148,9 @@ def sinusoidal_encoding(
 
     The derivative of sin ωx and of cos ωx at 0, for ω = 1 and ω = 0.1:
 
-    >>> x = torch.tensor(0.0, dtype=torch.float64)
-    >>> torch.func.jacfwd(lambda x: sinusoidal_encoding(x, 4, base=100, dtype=x.dtype))(x)
+    >>> def encode(x):
+    ...     return sinusoidal_encoding(x, 4, base=100, dtype=x.dtype)
+    >>> torch.func.jacfwd(encode)(torch.tensor(0.0, dtype=torch.float64))
     tensor([1.0000, -0.0000, 0.1000, -0.0000], dtype=torch.float64)
     """
     config = check.frequency_config(d_model, base, spacing, frequencies)
@@ -536,14 +537,16 @@ class RotaryPositionalEncoding(_CachedPositions[RotaryTables]):
     Moving query and key on by the same distance leaves their score as it was:
 
     >>> rotary, (q, k) = RotaryPositionalEncoding(8), torch.randn(2, 1, 4, 10, 8)
-    >>> near, far = (rotary(q, offset=n) @ rotary(k, offset=n).mT for n in (3, 1003))
-    >>> torch.allclose(near, far, atol=1e-4)  # q and k are (batch, heads, seq, head_dim)
+    >>> def score(n):  # q and k are (batch, heads, seq, head_dim)
+    ...     return rotary(q, offset=n) @ rotary(k, offset=n).mT
+    >>> torch.allclose(score(3), score(1003), atol=1e-4)
     True
 
     A cache of an attention layer stores keys turned, each by its own position; the query of the
     next step starts where the cache ends:
 
-    >>> cache = torch.cat((rotary(k[:, :, :9]), rotary(k[:, :, 9:], offset=9)), dim=-2)
+    >>> first, last = rotary(k[:, :, :9]), rotary(k[:, :, 9:], offset=9)
+    >>> cache = torch.cat((first, last), dim=-2)
     >>> step, whole = rotary(q[:, :, 9:], offset=9) @ cache.mT, rotary(q) @ cache.mT
     >>> torch.allclose(step, whole[:, :, 9:], atol=1e-4)
     True

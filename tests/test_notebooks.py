@@ -29,6 +29,7 @@ THEOREM = re.compile(
 PROOF_OF = re.compile(r"^:{3,}\{prf:proof\}\n(?::class: .*\n)?\s*Of \{prf:ref\}`(\S+?)`", re.M)
 IMPORTS_OR_DEFINES = re.compile(r"^(import|from|def) ", re.M)
 ANNOTATION = re.compile(r"^\s*def .*(?:->|\w: ?\w)|^\w+: \w", re.M)
+WIDEST_LINE = 82  # letters of code in the column of a page
 
 every_notebook = pytest.mark.parametrize("name", NOTEBOOKS)
 every_chapter = pytest.mark.parametrize("name", CHAPTERS)
@@ -86,6 +87,14 @@ def test_no_drawing_is_wider_than_its_letters_allow(name: str) -> None:
             svg = output.get("data", {}).get("image/svg+xml", "")
             for width in re.findall(r'<svg [^>]*?\bwidth="([\d.]+)pt"', svg):
                 assert float(width) <= most_points, cell.source
+
+
+@every_notebook
+def test_no_line_of_code_is_wider_than_its_column(name: str) -> None:
+    """The formatter leaves long texts as they are; on a page of 1280 px they would scroll."""
+    for cell in page_text.code_cells(read(name)):
+        if not {"remove-cell", "remove-input"} & set(cell.metadata.get("tags", [])):
+            assert max(map(len, cell.source.split("\n"))) <= WIDEST_LINE, cell.source
 
 
 @every_notebook

@@ -76,7 +76,16 @@ function enlargeFigures() {
   }
 }
 
+/** Sphinx marks what was searched for inside words, too: the “rope” of “properties”. */
+function unmarkParts(place) {
+  for (const mark of place.querySelectorAll(".highlighted"))
+    if (/[a-z]$/i.test(mark.previousSibling?.data ?? "") && /^[a-z]/.test(mark.textContent))
+      mark.replaceWith(mark.textContent);
+}
+
 closeOutline();
 enlargeFigures();
 watchWide();
 nameSection();
+// Sphinx marks a page that was found in a timer of its own, which begins before this one.
+document.addEventListener("DOMContentLoaded", () => setTimeout(() => unmarkParts(document), 10));

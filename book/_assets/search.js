@@ -46,10 +46,13 @@ function proseOf(source) {
 
 const textOf = (element) => element.textContent.replace(/\s+/g, " ").trim();
 
+/** Whether a word of a text begins with what was asked: “rope” is no part of “properties”. */
+const begins = (text, asked) => new RegExp(`(?<![a-z])${_escapeRegExp(asked)}`).test(text);
+
 /** How much of what was asked a text holds: each word counts, and all of them in one phrase twice. */
 function holds(text, { words, phrase }) {
   const lower = text.toLowerCase();
-  return words.filter((word) => lower.includes(word)).length * (lower.includes(phrase) ? 2 : 1);
+  return words.filter((word) => begins(lower, word)).length * (begins(lower, phrase) ? 2 : 1);
 }
 
 /** The first of those that hold the most, with as few formulas left out as can be. */
@@ -82,6 +85,7 @@ function quote(source, keywords, anchor) {
   const page = proseOf(source);
   const summary = document.createElement("p");
   summary.className = "context";
+  queueMicrotask(() => unmarkParts(summary.parentElement));
   const named = anchor ? page.getElementById(anchor.slice(1)) : null;
   if (named?.matches("dt")) {
     summary.textContent = textOf(definitionOf(named).querySelector("p"));

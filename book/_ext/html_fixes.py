@@ -17,6 +17,7 @@ from sphinx.builders.html import StandaloneHTMLBuilder
 
 WRITTEN_PAGES: set[Path] = set()  # by this build; the others were fixed when they were written
 VIEW_BOX = re.compile(r'viewBox="0 0 ([\d.]+) ([\d.]+)"')
+EQUATION = re.compile(r" ([=≠<>≤≥≈]) ")
 KOREAN = re.compile(r"(\d*[가-힣]+(?:[ ,.·]+[가-힣]+)*)")
 
 
@@ -132,6 +133,13 @@ def keep_together(page: BeautifulSoup) -> None:
             kept.unwrap()
 
 
+def keep_equations(page: BeautifulSoup) -> None:
+    """A caption is text alone: no line of it begins or ends with the sign of an equation."""
+    for caption in page.select("figcaption"):
+        for text in caption.find_all(string=EQUATION):
+            text.replace_with(EQUATION.sub("\u00a0\\1\u00a0", text))
+
+
 def leave_names_plain(page: BeautifulSoup) -> None:
     """In code, names and operators look like text, and a page is a fifth lighter without marks."""
     for part in page.select("pre span:is(.n, .o, .p, .w)"):
@@ -219,6 +227,7 @@ def fix(text: str, folder: Path) -> str:
     fold_proofs(page)
     underline_no_blank(page)
     keep_together(page)
+    keep_equations(page)
     leave_names_plain(page)
     scope_headings(page)
     name_folds(page)

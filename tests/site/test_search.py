@@ -49,6 +49,9 @@ LISTED = """async () => {
 }"""
 # TeX, code, the names of buttons, the cells of a heat map: what no sentence of prose holds.
 NO_PROSE = re.compile(r"\\|\$|\bimport |= np\.|Show the |\.ipynb|\d{7}|[⁰¹²³⁴-⁹₀-₉]{3}|\n")
+MARKED_INSIDE = """() => [...document.querySelectorAll(".highlighted")]
+  .map((mark) => (mark.previousSibling?.data ?? "") + mark.textContent)
+  .filter((text) => /[a-z]rope$/.test(text))"""
 FOUND = """(words) => Search._performSearch(...Search._parseQuery(words)).map(([page]) => page)"""
 # The words of the first list that the index holds, unless the second has them in another form.
 IN_THE_INDEX = """([words, others]) => {
@@ -93,6 +96,19 @@ def search(browser: Browser, url: str) -> Iterator[Page]:
 @pytest.mark.parametrize("query", ANSWERS)
 def test_the_page_that_answers_comes_first(search: Page, url: str, query: str) -> None:
     check(hits_of(search, url, query), ANSWERS[query])
+
+
+def test_a_word_is_no_part_of_another(search: Page, url: str) -> None:
+    """Neither in what is quoted, nor in what is marked: "rope" is not in "properties"."""
+    hits = hits_of(search, url, "rope")
+    assert not [hit for hit in hits if "propert" in hit.said and "RoPE" not in hit.said]
+    assert search.locator("#search-results .highlighted").count() > 5
+    assert search.evaluate(MARKED_INSIDE) == []
+    search.goto(
+        url + CHAPTER
+    )  # it speaks of RoPE, and of properties, and Sphinx marks what it finds
+    expect(search.locator("article .highlighted", has_text="RoPE").first).to_be_attached()
+    assert search.evaluate(MARKED_INSIDE) == []
 
 
 def test_from_a_disk_the_same_page_comes_first_and_is_described(browser: Browser) -> None:
