@@ -4,6 +4,7 @@ A live figure is measured where it stands, in both of its forms, and a still fig
 the page shows. The colours are those that the browser computes (contrast.js).
 """
 
+import itertools
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -23,6 +24,7 @@ STILL = re.compile(r'<img [^>]*src="[^"]*_images/([0-9a-f]{64})\.svg"')
 LIVE_GRIDS = ("#e3e6e8", "#2b3036")
 BEHIND = [*LIVE_GRIDS, SHADE, dark_colour(SHADE)]  # what contrast.js passes over
 GROUNDS = {"light": "#ffffff", "dark": GROUND}
+SCHEMES: list[Any] = ["light", "dark"]
 ROOM: Any = {"width": 1280, "height": 2400}  # what is looked at must be on the screen
 
 
@@ -47,15 +49,17 @@ def faults(page: Page, selector: str) -> list[dict[str, Any]]:
     return [one for one in found if one["contrast"] < LEAST[one["kind"]]]
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("name", [name for name in PAGES if 'class="live"' in text_of(name)])
-def test_live_figures_can_be_seen(browser: Browser, name: str, scheme: Any) -> None:
-    with visit(browser, (SITE / name).as_uri(), **(DESK | {"color_scheme": scheme})) as page:
+def test_live_figures_can_be_seen(browser: Browser, name: str) -> None:
+    """In one visit, because a page and its figures follow the scheme of the system."""
+    with visit(browser, (SITE / name).as_uri(), **DESK) as page:
         expect(page.locator(".live[data-live]")).to_have_count(page.locator(".live").count())
         page.add_script_tag(path=MEASURE)
-        for device in (DESK, PHONE):
+        for scheme, device in itertools.product(SCHEMES, (DESK, PHONE)):
+            page.emulate_media(color_scheme=scheme)
+            expect(page.locator("html")).to_have_attribute("data-theme", scheme)
             page.set_viewport_size(ROOM | {"width": device["viewport"]["width"]})
-            assert faults(page, ".live__picture") == [], device["viewport"]
+            assert faults(page, ".live__picture") == [], (scheme, device["viewport"])
 
 
 @pytest.fixture(scope="module")
@@ -66,7 +70,7 @@ def sheet(browser: Browser) -> Iterator[Page]:
     page.close()
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("scheme", SCHEMES)
 @pytest.mark.parametrize("name", [name for name in PAGES if STILL.search(text_of(name))])
 def test_still_figures_can_be_seen(sheet: Page, name: str, scheme: str) -> None:
     twin = "-dark" if scheme == "dark" else ""

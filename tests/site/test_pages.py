@@ -94,20 +94,27 @@ LOOKS_OF_PICTURES = """() => [...document.querySelectorAll("article img:not(.liv
   .map((style) => [style.filter, style.backgroundColor].join())"""
 AXE = (files("axe_playwright_python") / "axe.min.js").read_text()
 # Marks one element for each look of a text, its colour, size and weight on the same grounds: to
-# measure the contrast of all takes minutes.
+# measure the contrast of all takes minutes. The MathML of formulas far off the screen is skipped by
+# a browser, and a question about it then lays it out anew each time: here all of it is there.
 MARK_LOOKS = """() => {
+  const whole = "<style>mjx-assistive-mml { content-visibility: visible; }</style>";
+  document.head.insertAdjacentHTML("beforeend", whole);
+  const grounds = new Map([[null, ""]]);
+  const groundOf = (element) => {
+    if (!grounds.has(element)) {
+      const { backgroundColor, backgroundImage, opacity, filter } = getComputedStyle(element);
+      const own = [backgroundColor, backgroundImage, opacity, filter].join();
+      const below = groundOf(element.parentElement);
+      grounds.set(element, own === "rgba(0, 0, 0, 0),none,1,none" ? below : `${own}|${below}`);
+    }
+    return grounds.get(element);
+  };
   const looks = new Map();
   const hasText = (e) => [...e.childNodes].some((n) => n.nodeType === 3 && n.data.trim());
   for (const text of document.body.querySelectorAll("*")) {
     if (!hasText(text) || !text.checkVisibility()) continue;
     const { color, fontSize, fontWeight } = getComputedStyle(text);
-    const look = [color, fontSize, fontWeight];
-    for (let around = text; around; around = around.parentElement) {
-      const { backgroundColor, backgroundImage, opacity, filter } = getComputedStyle(around);
-      const ground = [backgroundColor, backgroundImage, opacity, filter].join();
-      if (ground !== "rgba(0, 0, 0, 0),none,1,none") look.push(ground);
-    }
-    looks.set(look.join("|"), text);
+    looks.set([color, fontSize, fontWeight, groundOf(text)].join("|"), text);
   }
   for (const text of looks.values()) text.dataset.look = "";
 }"""

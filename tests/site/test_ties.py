@@ -4,6 +4,8 @@ The pages are the tour and the chapters whose live figure shows the symbols of t
 """
 
 import re
+from collections.abc import Callable
+from typing import Any
 
 import pytest
 from playwright.sync_api import Browser, Locator, Page, expect
@@ -42,89 +44,123 @@ def expect_lit(page: Page, figure: Locator, part: str, other: str) -> None:
     expect(term).not_to_have_css("background-color", "rgba(0, 0, 0, 0)")
 
 
+def expect_nothing_lit(page: Page) -> None:
+    expect(page.locator("html")).not_to_have_attribute("data-lit", re.compile(""))
+
+
 def symbol(page: Page, part: str) -> Locator:
     """The first symbol of the prose that shows without unfolding anything."""
     return page.locator(f"article mjx-container .tie-{part}").filter(visible=True).first
 
 
-@pytest.mark.parametrize("name", PAGES)
-def test_a_mouse_lights_a_symbol_and_its_part_from_either_side(browser: Browser, name: str) -> None:
+# ---- What is asked of one visit: each begins with nothing lit, and ends so
+
+
+def a_key_lights_a_term_which_says_what_it_is(page: Page, name: str) -> None:
     kind, part, other = TIED[name]
-    with visit(browser, address(name)) as page:
-        figure = alive(page, kind)
-        symbol(page, part).hover()
-        expect_lit(page, figure, part, other)
-        page.locator("article h1").hover()
-        expect(page.locator("html")).not_to_have_attribute("data-lit", re.compile(""))
-        figure.locator(f".live-picture:visible .tie-{part}").first.dispatch_event(
-            "pointerover", {"bubbles": True}
-        )
-        expect_lit(page, figure, part, other)
+    figure = alive(page, kind)
+    formula = figure.get_by_role("group", name="The formula with these numbers")
+    term = formula.locator(f'button[data-light="{part}"]').first
+    assert re.fullmatch(r".+: .{10,}", str(term.get_attribute("aria-label")))
+    term.focus()
+    expect_lit(page, figure, part, other)
+    page.keyboard.press("Escape")
+    expect_nothing_lit(page)
 
 
-@pytest.mark.parametrize("name", PAGES)
-def test_a_key_lights_a_term_which_says_what_it_is(browser: Browser, name: str) -> None:
+def a_mouse_lights_a_symbol_and_its_part_from_either_side(page: Page, name: str) -> None:
     kind, part, other = TIED[name]
-    with visit(browser, address(name)) as page:
-        figure = alive(page, kind)
-        formula = figure.get_by_role("group", name="The formula with these numbers")
-        term = formula.locator(f'button[data-light="{part}"]').first
-        assert re.fullmatch(r".+: .{10,}", str(term.get_attribute("aria-label")))
-        term.focus()
-        expect_lit(page, figure, part, other)
-        page.keyboard.press("Escape")
-        expect(page.locator("html")).not_to_have_attribute("data-lit", re.compile(""))
+    figure = alive(page, kind)
+    symbol(page, part).hover()
+    expect_lit(page, figure, part, other)
+    page.locator("article h1").hover()
+    expect_nothing_lit(page)
+    figure.locator(f".live-picture:visible .tie-{part}").first.dispatch_event(
+        "pointerover", {"bubbles": True}
+    )
+    expect_lit(page, figure, part, other)
+    page.locator("article h1").dispatch_event("pointerover", {"bubbles": True})
+    expect_nothing_lit(page)
 
 
-@pytest.mark.parametrize("name", PAGES)
-def test_a_finger_lights_a_symbol_until_it_touches_something_else(
-    browser: Browser, name: str
-) -> None:
+def a_finger_lights_a_symbol_until_it_touches_something_else(page: Page, name: str) -> None:
     kind, part, other = TIED[name]
-    with visit(browser, address(name), **PHONE, has_touch=True) as page:
-        figure = alive(page, kind)
-        symbol(page, part).tap()
-        expect_lit(page, figure, part, other)
-        page.locator("article h1").tap()
-        expect(page.locator("html")).not_to_have_attribute("data-lit", re.compile(""))
+    figure = alive(page, kind)
+    symbol(page, part).tap()
+    expect_lit(page, figure, part, other)
+    page.locator("article h1").tap()
+    expect_nothing_lit(page)
 
 
-@pytest.mark.parametrize("name", PAGES)
-def test_the_formula_and_the_voice_follow_the_state(browser: Browser, name: str) -> None:
+def the_formula_and_the_voice_follow_the_state(page: Page, name: str) -> None:
     kind, *_ = TIED[name]
-    with visit(browser, address(name)) as page:
-        figure = alive(page, kind)
-        formula, says = figure.locator(".live__formula"), figure.locator(".live__says")
-        before, said = formula.inner_text(), says.inner_text()
-        figure.locator("input:enabled").last.press("ArrowRight")
-        expect(formula).not_to_have_text(before)
-        expect(says).not_to_have_text(said)
-        expect(says).to_have_attribute("aria-live", "polite")
+    figure = alive(page, kind)
+    formula, says = figure.locator(".live__formula"), figure.locator(".live__says")
+    before, said = formula.inner_text(), says.inner_text()
+    figure.locator("input:enabled").last.press("ArrowRight")
+    expect(formula).not_to_have_text(before)
+    expect(says).not_to_have_text(said)
+    expect(says).to_have_attribute("aria-live", "polite")
+
+
+def a_phrase_of_the_prose_sets_the_figure(page: Page, name: str) -> None:
+    """By a key, and by a finger where the page is touched."""
+    phrase = page.locator("span[data-state] > button").filter(visible=True).first
+    phrase.wait_for()
+    named, *pairs = str(phrase.locator("xpath=..").get_attribute("data-state")).split()
+    figures = page.locator(f'#{named} .live, .live[data-figure="{named}"]')
+    expect(figures.last).to_have_attribute("data-live", "")
+    phrase.tap() if page.evaluate("navigator.maxTouchPoints > 0") else phrase.press("Enter")
+    for key, value in (pair.split("=") for pair in pairs):
+        said = value.replace("-", "−")
+        set_to = f'input[data-key="{key}"][aria-valuetext^="{said}"]'
+        expect(figures.locator(set_to).first).to_be_visible()
+
+
+def phrases_are_text_in_print(page: Page, name: str) -> None:
+    page.locator("span[data-state] > button").first.wait_for()
+    page.emulate_media(media="print")
+    button = page.locator("span[data-state] > button").first
+    expect(button).to_be_visible()
+    expect(button).to_have_css("text-decoration-line", "none")
+    paper = button.locator("xpath=..").evaluate("one => getComputedStyle(one).color")
+    expect(button).to_have_css("color", paper)
+
+
+AT_A_DESK = (
+    a_key_lights_a_term_which_says_what_it_is,  # while no mouse is on the page
+    a_mouse_lights_a_symbol_and_its_part_from_either_side,
+    a_phrase_of_the_prose_sets_the_figure,
+    the_formula_and_the_voice_follow_the_state,
+    phrases_are_text_in_print,
+)
+ON_A_PHONE = (
+    a_finger_lights_a_symbol_until_it_touches_something_else,
+    a_phrase_of_the_prose_sets_the_figure,
+)
 
 
 @pytest.mark.parametrize("name", PAGES)
-@pytest.mark.parametrize("setting", [DESK, PHONE], ids=["key", "finger"])
-def test_a_phrase_of_the_prose_sets_the_figure(
-    browser: Browser, name: str, setting: dict[str, object]
+@pytest.mark.parametrize(
+    ("setting", "checks"),
+    [(DESK, AT_A_DESK), (PHONE | {"has_touch": True}, ON_A_PHONE)],
+    ids=["desk", "phone"],
+)
+def test_text_and_figure_are_tied(
+    browser: Browser,
+    name: str,
+    setting: dict[str, Any],
+    checks: tuple[Callable[[Page, str], None], ...],
+    subtests: pytest.Subtests,
 ) -> None:
-    touch = setting is PHONE
-    with visit(browser, address(name), **setting, has_touch=touch) as page:
-        phrase = page.locator("span[data-state] > button").filter(visible=True).first
-        phrase.wait_for()
-        named, *pairs = str(phrase.locator("xpath=..").get_attribute("data-state")).split()
-        figures = page.locator(f'#{named} .live, .live[data-figure="{named}"]')
-        expect(figures.last).to_have_attribute("data-live", "")
-        phrase.tap() if touch else phrase.press("Enter")
-        for key, value in (pair.split("=") for pair in pairs):
-            said = value.replace("-", "−")
-            set_to = f'input[data-key="{key}"][aria-valuetext^="{said}"]'
-            expect(figures.locator(set_to).first).to_be_visible()
+    with visit(browser, address(name), **setting) as page:
+        for check in checks:
+            with subtests.test(check.__name__):
+                check(page, name)
 
 
 @pytest.mark.parametrize("name", PAGES)
-def test_without_scripts_and_in_print_phrases_are_text_and_formulas_whole(
-    browser: Browser, name: str
-) -> None:
+def test_without_scripts_phrases_are_text_and_formulas_whole(browser: Browser, name: str) -> None:
     phrases = parsed(SITE / "book" / f"{name}.html").select("article span[data-state]")
     assert phrases
     with browser.new_page(java_script_enabled=False, **DESK) as page:
@@ -132,11 +168,3 @@ def test_without_scripts_and_in_print_phrases_are_text_and_formulas_whole(
         shown = page.locator("article span[data-state]").filter(visible=True)
         assert shown.count() == len(phrases)
         expect(page.locator(".live__formula").first).to_be_visible()
-    with visit(browser, address(name)) as page:
-        page.locator("span[data-state] > button").first.wait_for()
-        page.emulate_media(media="print")
-        button = page.locator("span[data-state] > button").first
-        expect(button).to_be_visible()
-        expect(button).to_have_css("text-decoration-line", "none")
-        paper = button.locator("xpath=..").evaluate("one => getComputedStyle(one).color")
-        expect(button).to_have_css("color", paper)
