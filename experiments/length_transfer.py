@@ -26,7 +26,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from benchmarks.run import cpu
-from pe_lib.torch import frequencies, sinusoidal_table
+from pe_lib.torch import frequencies, rotary_frequencies, sinusoidal_table
 
 CODES: tuple[str, ...] = (
     "none",
@@ -185,20 +185,26 @@ def stretched(omega: Tensor, way: str, factor: float, length: int = LENGTH) -> T
 
     "interpolation" divides all; "NTK" raises the base so that the slowest pair alone is divided by
     the factor; "YaRN" divides pairs with less than one turn within the length, keeps those with 32
-    or more, and mixes between; "slow pairs" divides the pairs with less than one turn alone.
+    or more, and mixes between, evenly in the number of turns, as its paper says; "YaRN by pair"
+    mixes evenly from pair to pair, as its code does; "slow pairs" divides the pairs with less than
+    one turn alone.
     """
     pairs, turns = len(omega), length * omega / (2 * math.pi)
     kept = ((turns - 1) / (32 - 1)).clamp(0, 1)
+    by_pair: Tensor = rotary_frequencies(
+        2 * pairs, rope_type="yarn", factor=factor, original_max_position_embeddings=length
+    ).frequencies
     return {
         "as trained": omega,
         "interpolation": omega / factor,
         "NTK": omega * factor ** (-torch.arange(pairs) / (pairs - 1)),
         "YaRN": omega * (kept + (1 - kept) / factor),
+        "YaRN by pair": by_pair.to(omega),
         "slow pairs": torch.where(turns < 1, omega / factor, omega),
     }[way]
 
 
-WAYS = ("as trained", "interpolation", "NTK", "YaRN", "slow pairs")
+WAYS = ("as trained", "interpolation", "NTK", "YaRN", "YaRN by pair", "slow pairs")
 
 
 def bias_of(code: str, length: int) -> Tensor | None:
