@@ -104,9 +104,8 @@ def test_a_word_is_no_part_of_another(search: Page, url: str) -> None:
     assert not [hit for hit in hits if "propert" in hit.said and "RoPE" not in hit.said]
     assert search.locator("#search-results .highlighted").count() > 5
     assert search.evaluate(MARKED_INSIDE) == []
-    search.goto(
-        url + CHAPTER
-    )  # it speaks of RoPE, and of properties, and Sphinx marks what it finds
+    # The chapter speaks of RoPE and of properties, and Sphinx marks what it finds.
+    search.goto(url + CHAPTER)
     expect(search.locator("article .highlighted", has_text="RoPE").first).to_be_attached()
     assert search.evaluate(MARKED_INSIDE) == []
 
