@@ -117,7 +117,7 @@ def build() -> None:
         path_config=ROOT / "_config.yml",
         noconfig=True,  # there is no conf.py
         doctreedir=FOLDER / "doctrees",
-        confoverrides={"latex_individualpages": False, "formulas_style_all_signs": True},
+        confoverrides={"latex_individualpages": False, "only_changed_pages": True},
         quiet=True,
     )
 

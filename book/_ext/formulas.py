@@ -174,7 +174,7 @@ def insert_formulas(app: Sphinx, exception: Exception | None) -> None:
         page = path.read_text(encoding="utf-8")
         path.write_text(PLACES.sub(lambda place: FORMULAS[int(place[1])], page), encoding="utf-8")
     static = Path(app.outdir) / "_static"
-    rules = style_sheet(of_all_signs=app.config.formulas_style_all_signs)
+    rules = style_sheet(of_all_signs=app.config.only_changed_pages)
     (static / STYLE_SHEET).write_text(rules, encoding="utf-8")
     for sheet in (static / STYLE_SHEET, static / "book.css"):
         text = sheet.read_text(encoding="utf-8")
@@ -194,8 +194,6 @@ def style_sheet(*, of_all_signs: bool) -> str:
 
 def setup(app: Sphinx) -> dict[str, bool]:
     app.add_html_math_renderer("set_when_built", (visit_math, None), (visit_displayed_math, None))
-    # Where a build writes only the pages that changed, it cannot know the signs of the others.
-    app.add_config_value("formulas_style_all_signs", default=False, rebuild="")
     app.connect("html-page-context", add_style_sheet)
     app.connect("build-finished", insert_formulas, priority=950)  # after html_fixes
     return {"parallel_read_safe": True, "parallel_write_safe": False}

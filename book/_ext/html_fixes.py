@@ -171,6 +171,21 @@ def open_on_figures(page: BeautifulSoup) -> None:
             output.insert_after(fold.extract())
 
 
+def run_scripts_last(page: BeautifulSoup, folder: Path) -> None:
+    """Scripts run in their order once the page has been read, so that no text waits for them. The
+    settings of Sphinx, which scripts inside the page add to, stand in the page themselves. The page
+    of the search is left alone: there the book's script has to follow those of Sphinx."""
+    if page.select_one("script[src*='searchtools.js']"):
+        return
+    for script in page.select("script[src]"):
+        address = str(script["src"]).partition("?")[0]
+        if address.endswith("documentation_options.js"):
+            del script["src"]
+            script.string = (folder / address).read_text(encoding="utf-8")
+        else:
+            script["defer"] = ""
+
+
 def wait_for_the_first_table(page: BeautifulSoup) -> None:
     """A table near the top is drawn when all of it has come: its columns take their widths from all
     rows, so a browser that draws the first ones would move them."""
@@ -234,6 +249,7 @@ def fix(text: str, folder: Path) -> str:
     name_languages(page)
     be_light_at_first(page)
     open_on_figures(page)
+    run_scripts_last(page, folder)
     wait_for_the_first_table(page)
     hold_places(page, folder)
     return page.decode()
