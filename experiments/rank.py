@@ -8,8 +8,8 @@ are trained, or left as drawn, so that they cannot make way for the positions. T
 the hardest of these runs with longer rows and with longer training.
 
 The price theorem of chapter 5 says what one matrix for two jobs loses, see `price`. How well the
-place can be read off one sum is another matter, see `read_off`. Chapter 6 draws both beside what
-the models reach.
+place can be read off one sum is another matter, see `read_off`. The checks page of chapter 6 draws
+both beside what the models reach.
 """
 
 import math
