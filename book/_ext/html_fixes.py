@@ -18,6 +18,7 @@ from sphinx.builders.html import StandaloneHTMLBuilder
 WRITTEN_PAGES: set[Path] = set()  # by this build; the others were fixed when they were written
 VIEW_BOX = re.compile(r'viewBox="0 0 ([\d.]+) ([\d.]+)"')
 EQUATION = re.compile(r" ([=≠<>≤≥≈]) ")
+PERCENTAGE = re.compile(r"(?<=\d) %")
 KOREAN = re.compile(r"(\d*[가-힣]+(?:[ ,.·]+[가-힣]+)*)")
 
 
@@ -140,6 +141,13 @@ def keep_equations(page: BeautifulSoup) -> None:
             text.replace_with(EQUATION.sub("\u00a0\\1\u00a0", text))
 
 
+def keep_percentages(page: BeautifulSoup) -> None:
+    """No line begins with the sign of a percentage."""
+    for text in page.find_all(string=PERCENTAGE):
+        if not text.find_parent(["head", "script", "pre", "svg"]):
+            text.replace_with(PERCENTAGE.sub("\u00a0%", text))
+
+
 def leave_names_plain(page: BeautifulSoup) -> None:
     """In code, names and operators look like text, and a page is a fifth lighter without marks."""
     for part in page.select("pre span:is(.n, .o, .p, .w)"):
@@ -243,6 +251,7 @@ def fix(text: str, folder: Path) -> str:
     underline_no_blank(page)
     keep_together(page)
     keep_equations(page)
+    keep_percentages(page)
     leave_names_plain(page)
     scope_headings(page)
     name_folds(page)

@@ -132,6 +132,20 @@ def test_the_first_figure_of_a_page_is_its_first() -> None:
         ], name
 
 
+def test_a_page_waits_for_one_style_sheet_and_for_no_script() -> None:
+    for name in PAGES:
+        page = parsed(SITE / name)
+        sheets = [str(link["href"]) for link in page.select("link[rel=stylesheet]")]
+        assert [sheet.partition("?")[0] for sheet in sheets] == ["../_static/site.css"], name
+        assert not page.select("script[src]:not([defer])"), name
+
+
+def test_no_line_begins_with_the_sign_of_a_percentage() -> None:
+    for name in PAGES:
+        for text in parsed(SITE / name).find_all(string=re.compile(r"\d %")):
+            assert text.find_parent(["head", "script", "pre", "svg"]), f"{name}: {text}"
+
+
 def test_prepared_drawings_say_what_they_show(browser: Browser) -> None:
     """Not the value of their slider alone: the sentence below them, for voices, is that of the
     drawing, and it changes with it."""
