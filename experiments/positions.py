@@ -536,13 +536,13 @@ def series() -> Iterator[tuple[str, list[Setting]]]:
             for name, settings in controls().items():
                 yield f"control: {name}", sorted(settings, key=lambda setting: setting.seed)
     yield from other_rates("the ways that matter", lambda task: MAIN_WAYS)
+    yield "length of training", length()
+    for task in TASKS:
+        yield f"{task}: large model", large(task)
     for task in TASKS:
         for seed in SEEDS:
             yield f"{task}: seed {seed}, the other ways", compared(task, others(task), seed)
     yield from other_rates("the other ways", others)
-    yield "length of training", length()
-    for task in TASKS:
-        yield f"{task}: large model", large(task)
 
 
 # The commands
