@@ -141,6 +141,14 @@ def test_a_page_waits_for_one_style_sheet_and_for_no_script() -> None:
         assert not page.select("script[src]:not([defer])"), name
 
 
+def test_boxes_that_fit_are_left_as_they_are(browser: Browser) -> None:
+    """The theme would mark each of them, which sets the page again (theme_script.py)."""
+    with visit(browser, (SITE / "book/03_rotation.html").as_uri()) as page:
+        boxes = page.locator("article pre")
+        assert boxes.count() > 0
+        assert boxes.locator("xpath=self::*[@tabindex='-1']").count() == 0
+
+
 def test_no_line_begins_with_the_sign_of_a_percentage() -> None:
     for name in PAGES:
         for text in parsed(SITE / name).find_all(string=re.compile(r"\d %")):
