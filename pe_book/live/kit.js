@@ -148,14 +148,22 @@ ${formulaHtml(spec, state)}<div class="live__controls">${controls.join("")}
     else delete page.dataset.lit;
   }
 
+  /** The part that the keyboard has lit, until it moves on or Escape is pressed. */
+  let keyed;
+  const key = (part) => lit((keyed = part));
+
   /** Light what is pointed at, touched or focused within an element. */
   function light(element) {
-    element.addEventListener("pointerover", ({ target }) => lit(partOf(target)));
+    // A page that scrolls under a resting mouse moves something below it: the keyboard's part stays.
+    element.addEventListener("pointerover", ({ target }) => lit(partOf(target) ?? keyed));
     // A finger that is lifted has left: what it touched stays lit until it touches something else.
-    element.addEventListener("pointerleave", ({ pointerType }) => pointerType === "touch" || lit());
-    element.addEventListener("focusin", ({ target }) => target.dataset.light && lit(target.dataset.light));
-    element.addEventListener("focusout", ({ target }) => target.dataset.light && lit());
-    element.addEventListener("keydown", ({ key }) => key === "Escape" && lit());
+    element.addEventListener("pointerleave", ({ pointerType }) => pointerType === "touch" || lit(keyed));
+    element.addEventListener("focusin", ({ target }) => {
+      const part = target.dataset.light;
+      if (part) target.matches(":focus-visible") ? key(part) : lit(part);
+    });
+    element.addEventListener("focusout", ({ target }) => target.dataset.light && key());
+    element.addEventListener("keydown", (event) => event.key === "Escape" && key());
   }
 
   // ---- A figure that moves --------------------------------------------------------------------

@@ -64,6 +64,9 @@ def a_key_lights_a_term_which_says_what_it_is(page: Page, name: str) -> None:
     assert re.fullmatch(r".+: .{10,}", str(term.get_attribute("aria-label")))
     term.focus()
     expect_lit(page, figure, part, other)
+    # As where the page scrolls under a mouse that rests.
+    page.locator("article h1").dispatch_event("pointerover", {"bubbles": True})
+    expect_lit(page, figure, part, other)
     page.keyboard.press("Escape")
     expect_nothing_lit(page)
 
