@@ -1,4 +1,4 @@
-"""Ten encodings of positions, and the conditions of chapter 2 as numbers."""
+"""Eleven encodings of positions, and the conditions of chapter 2 as numbers."""
 
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
@@ -39,6 +39,18 @@ def gray(numbers: Positions, width: int = BITS) -> Array:
     return bits(numbers ^ (numbers >> 1), width)
 
 
+def sine_of_period_100(numbers: Positions) -> Array:
+    """sin(2πk/100), from an angle between −π/2 and π/2, so that equal sines are equal numbers.
+
+    Examples
+    --------
+    >>> len(set(sine_of_period_100(np.arange(1000)).tolist()))
+    51
+    """
+    folded = np.abs((numbers - 25) % 100 - 50) - 25
+    return np.asarray(np.sin(2 * np.pi * folded / 100))
+
+
 # A rule takes the positions and the length of the sequence; most make no use of the length.
 ENCODINGS: dict[str, Rule] = {
     "index": lambda x, seq_len: x[:, None] * 1.0,
@@ -47,9 +59,10 @@ ENCODINGS: dict[str, Rule] = {
     "Gray": lambda x, seq_len: gray(x),
     "one-hot": lambda x, seq_len: np.eye(LONGEST)[x],
     "sin x": lambda x, seq_len: np.sin(x)[:, None],
-    "sin 2πx/100": lambda x, seq_len: np.sin(2 * np.pi * x / 100)[:, None],
+    "sin 2πx/100": lambda x, seq_len: sine_of_period_100(x)[:, None],
     "sin x/10000": lambda x, seq_len: np.sin(x / 10_000)[:, None],
     "[sin x, cos x]": lambda x, seq_len: np.stack([np.sin(x), np.cos(x)], axis=1),
+    "slow pair": lambda x, seq_len: np.stack([np.sin(0.003 * x), np.cos(0.003 * x)], axis=1),
     "sinusoid": lambda x, seq_len: pe.sinusoidal_encoding(x, D_MODEL, dtype=np.float64),
 }
 
@@ -126,14 +139,17 @@ def square_distances(rows: Array) -> Array:
 
 
 def float16_ties(rows: Array) -> int:
-    """How many rows are lost to equality by rounding to float16.
+    """How many rows are lost to equality by rounding to float16. The zeros −0 and 0 are equal.
 
     Examples
     --------
     >>> float16_ties(np.array([[1.0], [1.0001], [2.0]]))
     1
+    >>> float16_ties(np.array([[0.0], [-1e-9]]))
+    1
     """
-    return len(rows) - len({row.tobytes() for row in rows.astype(np.float16)})
+    rounded = rows.astype(np.float16) + np.float16(0)  # −0 + 0 is 0, also bit for bit
+    return len(rows) - len({row.tobytes() for row in rounded})
 
 
 def scorecard(seq_len: int, rules: Mapping[str, Rule] = ENCODINGS, full: bool = False) -> str:
