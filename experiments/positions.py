@@ -507,7 +507,7 @@ def controls() -> dict[str, list[Setting]]:
         "SGD": [
             Setting(way, steps=STEPS, optimiser="SGD", rate=rate)
             for rate in (0.1, 0.3, 1.0)
-            for way in MAIN_WAYS[:5]
+            for way in (*MAIN_WAYS[:5], "none")
         ],
     }
 
