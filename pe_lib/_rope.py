@@ -87,11 +87,14 @@ def rotary_frequencies(
     ``rotary_dim=2 * len(frequencies)`` where only a part of each head turns. A configuration that
     has one set of fields for each kind of layer, such as Gemma 3's, needs one call for each.
 
-    ``head_dim`` is the width of one head, a positive even integer. The fields of every type are
-    ``rope_theta``, the base, above 1 (10,000 by default), and ``partial_rotary_factor``, the part
-    of the head that turns (1 by default). Write ω_i for the unscaled frequencies, s for ``factor``
-    and L for ``original_max_position_embeddings``, the length that the model was first trained
-    for. What ``rope_type`` may be, and which fields each type needs beside these:
+    ``head_dim`` is the width of one head, a positive even integer. Every type needs ``rope_theta``,
+    the base, above 1. It has no default, because each family of models has its own, and because a
+    ``config.json`` from before transformers 5 has it beside ``rope_scaling`` and not inside: there
+    pass both. (A file without it means the base of its family, often 10,000.) Every type takes
+    ``partial_rotary_factor``, the part of the head that turns (1 by default). Write ω_i for the
+    unscaled frequencies, s for ``factor`` and L for ``original_max_position_embeddings``, the
+    length that the model was first trained for. What ``rope_type`` may be, and which fields each
+    type needs beside these:
 
     ``"default"``
         ω_i as they are. ``"mrope"``, in files of Qwen2-VL, is the same.
@@ -166,16 +169,17 @@ def rotary_frequencies(
     older_name = fields.pop("type", "default")
     rope_type = fields.pop("rope_type", older_name)
     check.choice("rope_type", rope_type, tuple(SCALINGS))
-    fields = {"rope_theta": 10_000.0, "partial_rotary_factor": 1.0} | fields
+    fields = {"partial_rotary_factor": 1.0} | fields
+    scaling = SCALINGS[rope_type]
+    used_fields = _used_fields(rope_type, scaling, fields)
     rotary_dim = head_dim
     if rope_type != "proportional":  # which sets the frequency of the other pairs to 0 instead
         rotary_dim = _rotary_dim(head_dim, fields["partial_rotary_factor"])
     _check_lengths(fields)
 
-    scaling = SCALINGS[rope_type]
     config = check.frequency_config(rotary_dim, fields["rope_theta"], "paper")
     unscaled = _exact.frequencies(config).omega.copy()
-    return scaling(unscaled, **_used_fields(rope_type, scaling, fields))
+    return scaling(unscaled, **used_fields)
 
 
 def convert_layout(
@@ -493,6 +497,11 @@ def _used_fields(
 ) -> dict[str, Any]:
     """The fields that a scaling takes by name. Those that it needs must be there, and a field of
     another scaling must not, because it would have no effect."""
+    if "rope_theta" not in fields:
+        raise ValueError(
+            f"rope_theta must be given for rope_type {rope_type!r}: a number greater than 1, which "
+            "an older config.json has beside its rope_scaling; got None"
+        )
     parameters = inspect.signature(scaling).parameters
     for name, parameter in parameters.items():
         has_default = parameter.default is not parameter.empty

@@ -31,6 +31,7 @@ def divisors(pairs: int, last: float) -> list[float]:
     return [round(float(each), 4) for each in np.geomspace(1.01, last, pairs)]
 
 
+PLAIN = {"rope_theta": 10_000.0}
 LLAMA_3_1 = {
     "rope_type": "llama3",
     "rope_theta": 500_000.0,
@@ -89,8 +90,8 @@ DYNAMIC = {"rope_type": "dynamic", "rope_theta": 10_000.0, "factor": 4.0}
 # A name, head_dim, max_position_embeddings, the fields, and lengths of texts.
 CASES: list[tuple[str, int, int, dict[str, Any], list[int]]] = [
     ("default", 128, 4096, {"rope_type": "default", "rope_theta": 500_000.0}, [1]),
-    ("default, part of a head", 80, 2048, {"partial_rotary_factor": 0.4}, [1]),
-    ("default, rounded down", 192, 4096, {"partial_rotary_factor": 0.334}, [1]),
+    ("default, part of a head", 80, 2048, {**PLAIN, "partial_rotary_factor": 0.4}, [1]),
+    ("default, rounded down", 192, 4096, {**PLAIN, "partial_rotary_factor": 0.334}, [1]),
     ("linear", 64, 4096, {"rope_type": "linear", "rope_theta": 1e6, "factor": 8.0}, [1]),
     ("dynamic", 128, 2048, DYNAMIC, [1, 2047, 2048, 2049, 3000, 100_000]),
     ("dynamic, part of a head", 64, 2048, {**DYNAMIC, "partial_rotary_factor": 0.5}, [5000]),
@@ -154,7 +155,7 @@ def test_frequencies_and_attention_factor_are_those_of_transformers(
         num_attention_heads=2,
         head_dim=head_dim,
         max_position_embeddings=longest,
-        rope_parameters={"rope_theta": 10_000.0} | copy.deepcopy(fields),
+        rope_parameters=copy.deepcopy(fields),
     )
     rope_type = fields.get("rope_type", "default")
     if rope_type == "default":  # Phi's, because Llama's would turn whole heads only
@@ -190,15 +191,15 @@ def test_the_fields_of_an_installed_configuration_go_in_as_they_are(family: str)
 
 
 def test_other_spellings_of_the_same_fields() -> None:
-    plain = pe.rotary_frequencies(16, rope_type="linear", factor=4.0)
-    older = pe.rotary_frequencies(16, type="linear", factor=np.float64(4))
+    plain = pe.rotary_frequencies(16, rope_theta=1e4, rope_type="linear", factor=4.0)
+    older = pe.rotary_frequencies(16, rope_theta=1e4, type="linear", factor=np.float64(4))
     nulls = pe.rotary_frequencies(
-        16, rope_type="linear", factor=4, rope_theta=None, attention_factor=None, truncate=None
+        16, rope_theta=1e4, rope_type="linear", factor=4, attention_factor=None, truncate=None
     )
-    newer = pe.rotary_frequencies(16, rope_type="linear", type="su", factor=4)
+    newer = pe.rotary_frequencies(16, rope_theta=1e4, rope_type="linear", type="su", factor=4)
     for other in (older, nulls, newer):
         assert np.array_equal(other.frequencies, plain.frequencies)
-    sections = pe.rotary_frequencies(16, type="mrope", mrope_section=[2, 3, 3])
+    sections = pe.rotary_frequencies(16, rope_theta=1e4, type="mrope", mrope_section=[2, 3, 3])
     assert np.array_equal(sections.frequencies, pe.frequencies(16))
 
 
@@ -211,7 +212,7 @@ def exact(
     """Frequencies and attention factor by the definitions of the papers and of their code."""
     given = {name: value for name, value in fields.items() if value is not None}
     kind = given.get("rope_type", "default")
-    theta = mpmath.mpf(given.get("rope_theta", 10_000.0))
+    theta = mpmath.mpf(given["rope_theta"])
     share = given.get("partial_rotary_factor", 1.0)
     trained = given.get("original_max_position_embeddings", longest)
     factor = mpmath.mpf(given.get("factor", mpmath.mpf(longest) / trained))
@@ -334,7 +335,7 @@ def test_what_is_returned_and_what_was_passed_belong_to_the_caller() -> None:
     for _ in range(2):
         found = ours(96, 131_072, fields, 1)
         found.frequencies[:] = 0
-        plain = pe.rotary_frequencies(96).frequencies
+        plain = pe.rotary_frequencies(96, rope_theta=1e4).frequencies
         assert plain[0] == 1
         plain[:] = 0
     assert fields == PHI_LONGROPE
@@ -342,10 +343,24 @@ def test_what_is_returned_and_what_was_passed_belong_to_the_caller() -> None:
 
 # ---- What is refused
 
-LINEAR = {"rope_type": "linear"}
-YARN = {"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 4096}
+LINEAR = {**PLAIN, "rope_type": "linear"}
+YARN = {**PLAIN, "rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 4096}
 LONGROPE = {**PHI_LONGROPE, "seq_len": 1, "factor": 2.0}
+NO_BASE = "ValueError: rope_theta must be given for rope_type {!r}: a number greater than 1...None"
 REFUSED: list[tuple[dict[str, Any], str]] = [
+    *[
+        ({**fields, "rope_theta": None}, NO_BASE.format(rope_type))
+        for fields, rope_type in (
+            (LINEAR, "linear"),
+            (YARN, "yarn"),
+            (LLAMA_3_1, "llama3"),
+            (LONGROPE, "longrope"),
+            (PROPORTIONAL, "proportional"),
+            ({"type": "mrope", "mrope_section": [16, 16, 16]}, "mrope"),
+            ({"partial_rotary_factor": 0.5}, "default"),
+        )
+    ],
+    ({}, NO_BASE.format("default")),
     ({"rope_type": "su"}, "ValueError: rope_type must be one of 'default', ..., got 'su'"),
     ({"rope_type": 3}, "ValueError: rope_type must be one of 'default', ..., got 3"),
     ({"type": "axial"}, "ValueError: rope_type must be one of 'default', ..., got 'axial'"),
@@ -362,7 +377,10 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     ({**LINEAR, "factor": 0.25}, "ValueError: factor must be at least 1, got 0.25"),
     ({**LINEAR, "factor": math.nan}, "ValueError: factor must be a finite real number, got nan"),
     ({**LINEAR, "factor": "4"}, "TypeError: factor must be a finite real number, got '4'"),
-    ({"factor": 4}, "ValueError: factor must be left out for rope_type 'default',... got 4.0"),
+    (
+        {**PLAIN, "factor": 4},
+        "ValueError: factor must be left out for rope_type 'default',... got 4.0",
+    ),
     (
         {**YARN, "low_freq_factor": 1},
         "ValueError: low_freq_factor must be left out ...'yarn'... 1.0",
@@ -374,24 +392,24 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"rope_theta": 1}, "ValueError: rope_theta must be greater than 1, got 1"),
     ({"rope_theta": math.inf}, "ValueError: rope_theta must be a finite real number, got inf"),
     (
-        {"partial_rotary_factor": 1.5},
+        {**PLAIN, "partial_rotary_factor": 1.5},
         "ValueError: partial_rotary... must be at most 1, got 1.5",
     ),
     (
-        {"partial_rotary_factor": 0},
+        {**PLAIN, "partial_rotary_factor": 0},
         "ValueError: partial_rotary... must be greater than 0, got 0",
     ),
     (
-        {"partial_rotary_factor": 0.1},
+        {**PLAIN, "partial_rotary_factor": 0.1},
         "ValueError: partial_rotary_factor must leave a positive even number of entries that turn, "
         "got 0.1 of head_dim = 96, which are 9",
     ),
     (
-        {"rope_type": "yarn", "original_max_position_embeddings": 4096},
+        {**PLAIN, "rope_type": "yarn", "original_max_position_embeddings": 4096},
         "ValueError: factor must be given, or max_position_embeddings, ...; got neither",
     ),
     (
-        {"rope_type": "yarn", "factor": 4.0, "max_position_embeddings": 4096},
+        {**PLAIN, "rope_type": "yarn", "factor": 4.0, "max_position_embeddings": 4096},
         "ValueError: original_max_position_embeddings must be given for rope_type 'yarn', got None",
     ),
     (
@@ -413,11 +431,11 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     ({**YARN, "mscale": -1}, "ValueError: mscale must be at least 0, got -1"),
     ({**YARN, "truncate": "no"}, "TypeError: truncate must be True or False, got 'no'"),
     (
-        {"rope_type": "dynamic", "factor": 2.0, "max_position_embeddings": 2048},
+        {**DYNAMIC, "max_position_embeddings": 2048},
         "ValueError: seq_len must be given for rope_type 'dynamic', got None",
     ),
     (
-        {"rope_type": "dynamic", "factor": 2.0, "seq_len": 2048},
+        {**DYNAMIC, "seq_len": 2048},
         "ValueError: max_position_embeddings must be given for rope_type 'dynamic', got None",
     ),
     (PHI_LONGROPE, "ValueError: seq_len must be given for rope_type 'longrope', got None"),
@@ -453,4 +471,4 @@ def test_an_odd_width_is_refused() -> None:
     with pytest.raises(ValueError, match="head_dim must be a positive even integer, got 7"):
         pe.rotary_frequencies(7)
     with pytest.raises(ValueError, match=r"got 0\.5 of head_dim = 42, which are 21"):
-        pe.rotary_frequencies(42, partial_rotary_factor=0.5)
+        pe.rotary_frequencies(42, rope_theta=1e4, partial_rotary_factor=0.5)
