@@ -70,6 +70,7 @@ class RopeParameters(TypedDict, total=False):
 
 AT_LEAST = {"mscale": 0, "mscale_all_dim": 0, "factor": 1}  # other numbers must be above 0
 LENGTHS = ("seq_len", "max_position_embeddings", "original_max_position_embeddings")
+OLDER_TYPES = {"longrope": ("su", "yarn"), "default": ("mrope",), "mrope": ("default",)}
 NOT_FREQUENCIES = ("mrope_section", "mrope_interleaved", "llama_4_scaling_beta", "finetuned")
 
 
@@ -93,8 +94,8 @@ def rotary_frequencies(
     pass both. (A file without it means the base of its family, often 10,000.) Every type takes
     ``partial_rotary_factor``, the part of the head that turns (1 by default). Write ω_i for the
     unscaled frequencies, s for ``factor`` and L for ``original_max_position_embeddings``, the
-    length that the model was first trained for. What ``rope_type`` may be, and which fields each
-    type needs beside these:
+    length that the model was first trained for. What ``rope_type`` may be (``type`` is its older
+    name, and must not contradict it), and which fields each type needs beside these:
 
     ``"default"``
         ω_i as they are. ``"mrope"``, in files of Qwen2-VL, is the same.
@@ -166,9 +167,7 @@ def rotary_frequencies(
         for name, value in {**rope_parameters, "seq_len": seq_len}.items()
         if value is not None and name not in NOT_FREQUENCIES
     }
-    older_name = fields.pop("type", "default")
-    rope_type = fields.pop("rope_type", older_name)
-    check.choice("rope_type", rope_type, tuple(SCALINGS))
+    rope_type = _rope_type(fields.pop("rope_type", None), fields.pop("type", None))
     fields = {"partial_rotary_factor": 1.0} | fields
     scaling = SCALINGS[rope_type]
     used_fields = _used_fields(rope_type, scaling, fields)
@@ -427,6 +426,19 @@ def _check_names(fields: RopeParameters) -> None:
             )
         allowed = ", ".join(["seq_len", *known])
         raise TypeError(f"{name!r} is no field of rope_parameters: allowed are {allowed}")
+
+
+def _rope_type(rope_type: str | None, older: str | None) -> str:
+    """The type that the two fields of this meaning name. Both may be there: transformers keeps the
+    ``type`` of an old file beside the ``rope_type`` that it makes of it."""
+    named = next((name for name in (rope_type, older) if name is not None), "default")
+    check.choice("rope_type", named, tuple(SCALINGS))
+    if older is not None and older != named and older not in OLDER_TYPES.get(named, ()):
+        raise ValueError(
+            "rope_type and type, its older name, must say the same or one of them be left out, "
+            f"got rope_type {rope_type!r} and type {older!r}"
+        )
+    return named
 
 
 def _checked(name: str, value: Any) -> Any:

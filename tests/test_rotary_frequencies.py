@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 import torch
 from backends import Backend, both
-from transformers import AutoConfig, LlamaConfig
+from transformers import AutoConfig, LlamaConfig, Phi3Config, Qwen2VLTextConfig
 from transformers.modeling_rope_utils import ROPE_INIT_FUNCTIONS
 from transformers.models.phi.modeling_phi import PhiRotaryEmbedding
 
@@ -196,11 +196,30 @@ def test_other_spellings_of_the_same_fields() -> None:
     nulls = pe.rotary_frequencies(
         16, rope_theta=1e4, rope_type="linear", factor=4, attention_factor=None, truncate=None
     )
-    newer = pe.rotary_frequencies(16, rope_theta=1e4, rope_type="linear", type="su", factor=4)
+    newer = pe.rotary_frequencies(16, rope_theta=1e4, rope_type="linear", type="linear", factor=4)
     for other in (older, nulls, newer):
         assert np.array_equal(other.frequencies, plain.frequencies)
     sections = pe.rotary_frequencies(16, rope_theta=1e4, type="mrope", mrope_section=[2, 3, 3])
     assert np.array_equal(sections.frequencies, pe.frequencies(16))
+
+
+@pytest.mark.parametrize("older", ["su", "yarn", "longrope"])
+def test_both_names_of_the_type_as_transformers_keeps_them_of_an_old_phi_3(older: str) -> None:
+    lists = {name: PHI_LONGROPE[name] for name in ("short_factor", "long_factor")}
+    old = {"type": older, "factor": 32.0, "original_max_position_embeddings": 4096, **lists}
+    kept = Phi3Config(rope_scaling=old, original_max_position_embeddings=4096).rope_parameters
+    assert (kept["rope_type"], kept["type"]) == ("longrope", older)
+    found = pe.rotary_frequencies(96, seq_len=1, **kept)
+    expected = pe.rotary_frequencies(96, **LONGROPE)
+    assert np.array_equal(found.frequencies, expected.frequencies)
+
+
+def test_both_names_of_the_type_as_transformers_keeps_them_of_an_old_qwen2_vl() -> None:
+    old = {"type": "mrope", "mrope_section": [16, 24, 24]}
+    kept = Qwen2VLTextConfig(rope_scaling=old, rope_theta=1e6).rope_parameters
+    assert (kept["rope_type"], kept["type"]) == ("default", "mrope")
+    found = pe.rotary_frequencies(128, **kept)
+    assert np.array_equal(found.frequencies, pe.frequencies(128, base=1e6))
 
 
 # ---- Beside the formulas, in 50 digits
@@ -364,6 +383,19 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"rope_type": "su"}, "ValueError: rope_type must be one of 'default', ..., got 'su'"),
     ({"rope_type": 3}, "ValueError: rope_type must be one of 'default', ..., got 3"),
     ({"type": "axial"}, "ValueError: rope_type must be one of 'default', ..., got 'axial'"),
+    *[
+        (
+            {**LINEAR, "factor": 2.0, **names},
+            "ValueError: rope_type and type, its older name, must say the same or one of them be "
+            "left out, got rope_type {rope_type!r} and type {type!r}".format(**names),
+        )
+        for names in (
+            {"rope_type": "linear", "type": "yarn"},
+            {"rope_type": "linear", "type": "su"},
+            {"rope_type": "default", "type": "linear"},
+            {"rope_type": "yarn", "type": "longrope"},
+        )
+    ],
     ({"facter": 4}, "TypeError: 'facter' is no field of rope_parameters: allowed are seq_len,..."),
     (
         {"full_attention": {"factor": 4}},
