@@ -69,7 +69,8 @@ class RopeParameters(TypedDict, total=False):
 
 
 AT_LEAST = {"mscale": 0, "mscale_all_dim": 0, "factor": 1}  # other numbers must be above 0
-LENGTHS = ("seq_len", "max_position_embeddings", "original_max_position_embeddings")
+LENGTHS = {"seq_len": 1, "max_position_embeddings": 1, "original_max_position_embeddings": 2}
+DIVISORS = ("short_factor", "long_factor")
 OLDER_TYPES = {"longrope": ("su", "yarn"), "default": ("mrope",), "mrope": ("default",)}
 NOT_FREQUENCIES = ("mrope_section", "mrope_interleaved", "llama_4_scaling_beta", "finetuned")
 
@@ -405,8 +406,8 @@ def _factor_or_ratio(factor: float | None, longest: int | None, trained: int) ->
         return factor
     if longest is None:
         raise ValueError(
-            "factor must be given, or max_position_embeddings, which is divided by "
-            "original_max_position_embeddings in its place; got neither"
+            "factor must be given, or max_position_embeddings, whose ratio to "
+            f"original_max_position_embeddings takes its place: {_allowed('factor')}; got neither"
         )
     return longest / trained
 
@@ -446,10 +447,10 @@ def _checked(name: str, value: Any) -> Any:
     if name in ("rope_type", "type"):
         return value
     if name in LENGTHS:
-        return check.integer(name, value, at_least=1)
+        return check.integer(name, value, at_least=LENGTHS[name])
     if name == "truncate":
         return _true_or_false(name, value)
-    if name in ("short_factor", "long_factor"):
+    if name in DIVISORS:
         return _divisors(name, value)
     if name in AT_LEAST:
         return _number(name, value, at_least=AT_LEAST[name])
@@ -457,6 +458,19 @@ def _checked(name: str, value: Any) -> Any:
     if name == "partial_rotary_factor" and number > 1:
         raise ValueError(f"partial_rotary_factor must be at most 1, got {value!r}")
     return number
+
+
+def _allowed(name: str) -> str:
+    """What a field may be, in words, for each field that some scaling needs."""
+    if name in LENGTHS:
+        return f"an integer of at least {LENGTHS[name]}"
+    if name in DIVISORS:
+        return "a list of positive numbers, one for each pair that turns"
+    if name in AT_LEAST:
+        return f"a number of at least {AT_LEAST[name]}"
+    if name == "rope_theta":
+        return "a number greater than 1, which an older config.json has beside its rope_scaling"
+    return "a number greater than 0"
 
 
 def _true_or_false(name: str, value: Any) -> bool:
@@ -493,9 +507,7 @@ def _rotary_dim(head_dim: int, partial_rotary_factor: float) -> int:
 
 
 def _check_lengths(fields: dict[str, Any]) -> None:
-    trained = fields.get("original_max_position_embeddings", 2)
-    if trained < 2:
-        raise ValueError(f"original_max_position_embeddings must be at least 2, got {trained}")
+    trained = fields.get("original_max_position_embeddings", 1)
     longest = fields.get("max_position_embeddings", trained)
     if trained > longest:
         raise ValueError(
@@ -509,16 +521,13 @@ def _used_fields(
 ) -> dict[str, Any]:
     """The fields that a scaling takes by name. Those that it needs must be there, and a field of
     another scaling must not, because it would have no effect."""
-    if "rope_theta" not in fields:
-        raise ValueError(
-            f"rope_theta must be given for rope_type {rope_type!r}: a number greater than 1, which "
-            "an older config.json has beside its rope_scaling; got None"
-        )
     parameters = inspect.signature(scaling).parameters
-    for name, parameter in parameters.items():
-        has_default = parameter.default is not parameter.empty
-        if name != "unscaled" and not has_default and name not in fields:
-            raise ValueError(f"{name} must be given for rope_type {rope_type!r}, got None")
+    needed = [name for name, each in parameters.items() if each.default is each.empty]
+    for name in ("rope_theta", *needed):
+        if name != "unscaled" and name not in fields:
+            raise ValueError(
+                f"{name} must be given for rope_type {rope_type!r}: {_allowed(name)}; got None"
+            )
     of_every_type = ("rope_theta", "partial_rotary_factor", *LENGTHS)
     for name, value in fields.items():
         if name not in parameters and name not in of_every_type:

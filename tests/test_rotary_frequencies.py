@@ -365,6 +365,7 @@ def test_what_is_returned_and_what_was_passed_belong_to_the_caller() -> None:
 LINEAR = {**PLAIN, "rope_type": "linear"}
 YARN = {**PLAIN, "rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 4096}
 LONGROPE = {**PHI_LONGROPE, "seq_len": 1, "factor": 2.0}
+A_DIVISOR_EACH = "a list of positive numbers, one for each pair that turns"
 NO_BASE = "ValueError: rope_theta must be given for rope_type {!r}: a number greater than 1...None"
 REFUSED: list[tuple[dict[str, Any], str]] = [
     *[
@@ -401,11 +402,34 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
         {"full_attention": {"factor": 4}},
         "TypeError: ...rope_parameters['full_attention']...",
     ),
-    (LINEAR, "ValueError: factor must be given for rope_type 'linear', got None"),
-    (
-        {**LINEAR, "factor": None},
-        "ValueError: factor must be given for rope_type 'linear', got None",
-    ),
+    *[
+        (
+            {**fields, name: None},
+            f"ValueError: {name} must be given for rope_type {fields['rope_type']!r}: {allowed}; "
+            "got None",
+        )
+        for name, allowed, fields in (
+            ("factor", "a number of at least 1", LINEAR),
+            ("factor", "a number of at least 1", {**PLAIN, "rope_type": "ntk"}),
+            ("factor", "a number of at least 1", DYNAMIC),
+            ("factor", "a number of at least 1", LLAMA_3_1),
+            ("max_position_embeddings", "an integer of at least 1", {**DYNAMIC, "seq_len": 2048}),
+            ("seq_len", "an integer of at least 1", {**DYNAMIC, "max_position_embeddings": 2048}),
+            ("seq_len", "an integer of at least 1", PHI_LONGROPE),
+            ("original_max_position_embeddings", "an integer of at least 2", YARN),
+            (
+                "original_max_position_embeddings",
+                "an integer of at least 2",
+                {**YARN, "max_position_embeddings": 4096},
+            ),
+            ("original_max_position_embeddings", "an integer of at least 2", LONGROPE),
+            ("original_max_position_embeddings", "an integer of at least 2", LLAMA_3_1),
+            ("low_freq_factor", "a number greater than 0", LLAMA_3_1),
+            ("high_freq_factor", "a number greater than 0", LLAMA_3_1),
+            ("short_factor", A_DIVISOR_EACH, LONGROPE),
+            ("long_factor", A_DIVISOR_EACH, LONGROPE),
+        )
+    ],
     ({**LINEAR, "factor": 0.25}, "ValueError: factor must be at least 1, got 0.25"),
     ({**LINEAR, "factor": math.nan}, "ValueError: factor must be a finite real number, got nan"),
     ({**LINEAR, "factor": "4"}, "TypeError: factor must be a finite real number, got '4'"),
@@ -438,11 +462,8 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     ),
     (
         {**PLAIN, "rope_type": "yarn", "original_max_position_embeddings": 4096},
-        "ValueError: factor must be given, or max_position_embeddings, ...; got neither",
-    ),
-    (
-        {**PLAIN, "rope_type": "yarn", "factor": 4.0, "max_position_embeddings": 4096},
-        "ValueError: original_max_position_embeddings must be given for rope_type 'yarn', got None",
+        "ValueError: factor must be given, or max_position_embeddings, ...: a number of at least 1"
+        "; got neither",
     ),
     (
         {**YARN, "max_position_embeddings": 2048},
@@ -462,15 +483,6 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     ),
     ({**YARN, "mscale": -1}, "ValueError: mscale must be at least 0, got -1"),
     ({**YARN, "truncate": "no"}, "TypeError: truncate must be True or False, got 'no'"),
-    (
-        {**DYNAMIC, "max_position_embeddings": 2048},
-        "ValueError: seq_len must be given for rope_type 'dynamic', got None",
-    ),
-    (
-        {**DYNAMIC, "seq_len": 2048},
-        "ValueError: max_position_embeddings must be given for rope_type 'dynamic', got None",
-    ),
-    (PHI_LONGROPE, "ValueError: seq_len must be given for rope_type 'longrope', got None"),
     ({**LONGROPE, "seq_len": 0}, "ValueError: seq_len must be an integer of at least 1, got 0"),
     (
         {**LONGROPE, "short_factor": [1.0, 2.0]},
