@@ -61,7 +61,8 @@ class RopeParameters(TypedDict, total=False):
     long_factor: Sequence[float] | None
     max_position_embeddings: int | None
     # These say something other than frequencies: which position turns a pair, a temperature of the
-    # queries that grows with the position, whether a model was trained after it was scaled.
+    # queries that grows with the position, whether a model was trained after it was scaled. What a
+    # caller does with them is in the docstring of `rotary_frequencies`.
     mrope_section: Sequence[int] | None
     mrope_interleaved: bool | None
     llama_4_scaling_beta: float | None
@@ -141,6 +142,17 @@ def rotary_frequencies(
     depend on both positions, and not only on the offset. So decide ``seq_len`` before the first
     token, for the prompt together with everything that will be generated, and keep the frequencies
     until the cache is empty. The attention factor is the same at every length.
+
+    **Fields that are no frequencies** are accepted and have no effect here. What they ask of the
+    caller:
+
+    - ``llama_4_scaling_beta``, as in Ministral 3, is β of a factor 1 + β·ln(1 + ⌊p/L⌋): multiply
+      the query at position p by it in the attention layer, and no key.
+    - ``mrope_section``, as in Qwen2-VL, says how many pairs the axes of a position turn: sections
+      a, b, c are ``pair_axes=[0] * a + [1] * b + [2] * c`` of ``RotaryPositionalEncoding``.
+    - ``mrope_interleaved``, as in Qwen3-VL: pair i is turned by the axis i % 3 if i is less than
+      three times the section of that axis, and by axis 0 otherwise.
+    - ``finetuned`` asks nothing.
 
     The frequencies are new, and computed in float64: their relative error is below 10⁻¹⁴ in every
     configuration that the tests try, and those of ``"default"`` are the float64 numbers nearest to

@@ -69,6 +69,15 @@ LLAMA_3_1 = {
     "high_freq_factor": 4.0,
     "original_max_position_embeddings": 64,
 }
+MINISTRAL_3 = {
+    "rope_type": "yarn",
+    "rope_theta": 10_000.0,
+    "factor": 4.0,
+    "original_max_position_embeddings": 4,
+    "mscale": 1.0,
+    "mscale_all_dim": 1.0,
+    "llama_4_scaling_beta": 0.5,  # its layers scale their queries themselves, after the rotation
+}
 THREE_AXES = {"rope_parameters": {"rope_theta": 100.0, "mrope_section": [2, 3, 3]}}
 IN_BLOCKS = [0, 0, 1, 1, 1, 2, 2, 2]  # the axis of each pair: time, height, width
 IN_TURNS = [0, 1, 2, 0, 1, 2, 0, 1]
@@ -83,6 +92,7 @@ CLIENTS = {
     "GLM 4, half of a head": Client("glm4", layout="interleaved"),
     "Cohere": Client("cohere", layout="interleaved"),
     "gpt_oss, YaRN": Client("gpt_oss", options=EXPERTS),
+    "Ministral 3": Client("ministral3", options={"rope_parameters": MINISTRAL_3}),
     "SmolLM3": Client("smollm3", options=ONE_LAYER_UNROTATED),
     "Llama 4": Client(
         "llama4_text",

@@ -16,7 +16,12 @@ import torch
 from backends import Backend, both
 from transformers import AutoConfig, LlamaConfig, Phi3Config, Qwen2VLTextConfig
 from transformers.modeling_rope_utils import ROPE_INIT_FUNCTIONS
+from transformers.models.ministral3.modeling_ministral3 import get_llama_4_attn_scale
 from transformers.models.phi.modeling_phi import PhiRotaryEmbedding
+from transformers.models.qwen3_vl.modeling_qwen3_vl import (
+    Qwen3VLTextConfig,
+    Qwen3VLTextRotaryEmbedding,
+)
 
 from pe_lib import _rope
 from pe_lib import numpy as pe
@@ -220,6 +225,22 @@ def test_both_names_of_the_type_as_transformers_keeps_them_of_an_old_qwen2_vl() 
     assert (kept["rope_type"], kept["type"]) == ("default", "mrope")
     found = pe.rotary_frequencies(128, **kept)
     assert np.array_equal(found.frequencies, pe.frequencies(128, base=1e6))
+
+
+def test_what_the_docstring_says_of_fields_that_are_no_frequencies() -> None:
+    """Transformers has the same formulas. `test_rotary_clients` has such models."""
+    for name in _rope.NOT_FREQUENCIES:
+        assert f"    - ``{name}``" in str(pe.rotary_frequencies.__doc__)
+    beta, length, positions = 0.1, 16, torch.arange(100)[None]
+    theirs = get_llama_4_attn_scale(positions, beta, length).flatten()
+    formula = [1 + beta * math.log(1 + position // length) for position in range(100)]
+    np.testing.assert_allclose(formula, theirs, rtol=1e-6)
+    section = (24, 20, 20)
+    of_pairs = [i % 3 if i < 3 * section[i % 3] else 0 for i in range(64)]
+    config = Qwen3VLTextConfig(head_dim=128, rope_parameters={"mrope_section": list(section)})
+    axes = torch.arange(3)[:, None].repeat(1, 64)  # in place of cosines
+    chosen = Qwen3VLTextRotaryEmbedding(config).recomposition_frequencies(axes)
+    assert chosen.tolist() == of_pairs * 2
 
 
 # ---- Beside the formulas, in 50 digits
