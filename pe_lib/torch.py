@@ -575,7 +575,7 @@ class RotaryPositionalEncoding(_CachedPositions[RotaryTables]):
         turned = width if rotary_dim is None else check.even("rotary_dim", rotary_dim)
         if turned > width:
             raise ValueError(f"rotary_dim must be at most head_dim = {width}, got {turned}")
-        config = check.frequency_config(turned, base, "paper", frequencies)
+        config = check.frequency_config(turned, base, "paper", frequencies, "rotary_dim")
         super().__init__(config, max_len, layout, seq_dim)
         self.head_dim = width
         self.attention_factor = check.real("attention_factor", attention_factor)

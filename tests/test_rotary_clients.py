@@ -8,15 +8,19 @@ and each layer turns its queries and keys by our module. The rest stays the clie
 import copy
 import importlib
 import math
+import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 from torch import Tensor, nn
-from transformers import AutoConfig, AutoModel, DynamicCache
+from transformers import AutoConfig, AutoModel, DynamicCache, PhiConfig
+from transformers.models.phi import modeling_phi
 
+import pe_lib
 from pe_lib.torch import RotaryPositionalEncoding, rotary_frequencies, sinusoidal_encoding
 
 LENGTH, PREFILL = 12, 7
@@ -336,6 +340,46 @@ def test_tables_made_once_serve_all_layers(name: str, monkeypatch: pytest.Monkey
     model.rotary_emb = OurTables(modules_of(model.config, client))
     monkeypatch.setattr(client.code, "apply_rotary_pos_emb", rotate_by_tables)
     assert (left_padding(model, client) - theirs).abs().max() < ROUNDING
+
+
+# ---- The rows of README's table, "what you have, what you write", for a head that turns in part
+
+README = (Path(pe_lib.__file__).parent / "README.md").read_text()
+
+
+def written(what_you_have: str, names: dict[str, Any]) -> RotaryPositionalEncoding:
+    """The module with the arguments of a row, after the assignment before them, if any."""
+    (row,) = re.findall(rf"^\| {re.escape(what_you_have)}.*? \| (.*) \|$", README, re.M)
+    code = re.findall(r"`([^`]+)`", row)
+    if code[0].startswith("scaled = "):
+        exec(code.pop(0), names)
+    arguments = [part for part in code if re.match(r"\w+=.|\*\*", part)]
+    module = eval(f"RotaryPositionalEncoding(head_dim, {', '.join(arguments)})", names)
+    assert isinstance(module, RotaryPositionalEncoding)
+    return module
+
+
+@pytest.mark.parametrize("what_you_have", ["linear, NTK, YaRN", "a rotary module of transformers"])
+@pytest.mark.parametrize("scaling", [{}, {"rope_type": "linear", "factor": 4.0}])
+def test_a_row_of_readme_serves_phi_whose_heads_turn_in_part(
+    what_you_have: str, scaling: dict[str, Any]
+) -> None:
+    fields = {"rope_type": "default", "rope_theta": 100.0, "partial_rotary_factor": 0.5, **scaling}
+    config = PhiConfig(hidden_size=64, num_attention_heads=4, rope_parameters=fields)
+    theirs = modeling_phi.PhiRotaryEmbedding(config)
+    q = torch.randn(2, 4, LENGTH, 16)
+    places = torch.arange(LENGTH)[None]
+    expected, _ = modeling_phi.apply_rotary_pos_emb(q[..., :8], q[..., :8], *theirs(q, places))
+    names = {
+        "RotaryPositionalEncoding": RotaryPositionalEncoding,
+        "rotary_frequencies": rotary_frequencies,
+        "head_dim": 16,
+        "rope_parameters": config.rope_parameters,
+        "module": theirs,
+    }
+    found = written(what_you_have, names)(q)
+    torch.testing.assert_close(found[..., :8], expected, rtol=0, atol=ROUNDING)
+    assert torch.equal(found[..., 8:], q[..., 8:])
 
 
 # ---- Frequencies that depend on the length of the text

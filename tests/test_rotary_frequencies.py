@@ -385,7 +385,7 @@ def test_what_is_returned_and_what_was_passed_belong_to_the_caller() -> None:
 
 LINEAR = {**PLAIN, "rope_type": "linear"}
 YARN = {**PLAIN, "rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 4096}
-LONGROPE = {**PHI_LONGROPE, "seq_len": 1, "factor": 2.0}
+LONGROPE: dict[str, Any] = {**PHI_LONGROPE, "seq_len": 1, "factor": 2.0}
 A_DIVISOR_EACH = "a list of positive numbers, one for each pair that turns"
 NO_BASE = "ValueError: rope_theta must be given for rope_type {!r}: a number greater than 1...None"
 REFUSED: list[tuple[dict[str, Any], str]] = [
