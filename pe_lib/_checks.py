@@ -88,9 +88,13 @@ def half_positions(name: str, dtype: Any) -> str:
     )
 
 
-def integer(name: str, value: SupportsIndex, *, at_least: int | None = None) -> int:
-    """One integer (of Python, NumPy or a tensor without axes; no bool), not below ``at_least``."""
+def integer(
+    name: str, value: SupportsIndex, *, at_least: int | None = None, or_else: str = ""
+) -> int:
+    """One integer (of Python, NumPy or a tensor without axes; no bool), not below ``at_least``.
+    ``or_else`` is what a caller takes as well, in words."""
     allowed = "an integer" if at_least is None else f"an integer of at least {at_least}"
+    allowed += or_else
     if type(value) is int or type(value).__name__ == "SymInt":  # a symbol must stay a symbol
         number = cast(int, value)
     elif _is_scalar(value, ("int",), "__index__"):

@@ -81,7 +81,11 @@ sinusoidal(layout="x") → ValueError: layout must be one of 'interleaved', 'spl
 sinusoidal()(x[0, 0]) → ValueError: x must have ndim of at least 2, got shape (8,)
 sinusoidal()(x.long()) → TypeError: x must be a tensor ... float32 or float64, got torch.int64
 sinusoidal()(x[..., :1]) → ValueError: the last axis of x must be d_model = 8, got 1
-sinusoidal()(x, offset=0.5) → TypeError: offset must be an integer, got 0.5
+sinusoidal()(x, offset=0.5) → TypeError: offset must be an integer, or an integer tensor ...got 0.5
+sinusoidal()(x, offset=[1, 2]) → TypeError: offset ...integer tensor ...positions= ...got [1, 2]
+rotary()(x, offset=[1, 2]) → TypeError: offset must be ...integer tensor ...positions= ...got [1, 2]
+rotary()(x, offset=np.arange(2)) → TypeError: ...integer tensor ...positions= ...array([0, 1])
+rotary()(x, offset=np.arange(2), positions=arange(3)) → TypeError: offset ...integer tensor ...
 sinusoidal()(x, positions=arange(3), offset=2) → ValueError: offset must be 0 where ... given, got 2
 sinusoidal()(x, positions=arange(4)) → ValueError: positions must be of ... = (3,)... got (4,)
 sinusoidal()(x, positions=arange(3) > 1) → TypeError: positions must be ...numbers ...torch.bool...
