@@ -191,9 +191,12 @@ def stretched(omega: Tensor, way: str, factor: float, length: int = LENGTH) -> T
     """
     pairs, turns = len(omega), length * omega / (2 * math.pi)
     kept = ((turns - 1) / (32 - 1)).clamp(0, 1)
-    # For the base 10,000, which is the one of `omega` in all models here.
     by_pair: Tensor = rotary_frequencies(
-        2 * pairs, rope_type="yarn", factor=factor, original_max_position_embeddings=length
+        2 * pairs,
+        rope_theta=10_000,  # the base of `omega` in all models here
+        rope_type="yarn",
+        factor=factor,
+        original_max_position_embeddings=length,
     ).frequencies
     return {
         "as trained": omega,

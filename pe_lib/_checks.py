@@ -46,10 +46,11 @@ def frequency_config(
         return FrequencyConfig(width, number, spacing, None)
     if number != DEFAULT_BASE or spacing != "paper":
         raise ValueError(f"base and spacing must be left out beside frequencies, got base {base!r}")
-    return FrequencyConfig(width, number, spacing, _given_frequencies(frequencies, width // 2))
+    given = _given_frequencies(frequencies, width, width_name)
+    return FrequencyConfig(width, number, spacing, given)
 
 
-def _given_frequencies(frequencies: Any, pairs: int) -> tuple[float, ...]:
+def _given_frequencies(frequencies: Any, width: int, width_name: str) -> tuple[float, ...]:
     """One finite number a pair, as a tuple."""
     if getattr(frequencies, "requires_grad", False):
         raise ValueError("frequencies must be numbers that are not learned, got requires_grad=True")
@@ -58,7 +59,11 @@ def _given_frequencies(frequencies: Any, pairs: int) -> tuple[float, ...]:
             "frequencies must be float32 or float64: in a half type their rounding errors, times a "
             f"position of some thousands, are whole radians; got {frequencies.dtype}"
         )
-    allowed = f"frequencies must be {pairs} finite numbers of magnitude up to 2**20"
+    pairs = width // 2
+    allowed = (
+        f"frequencies must be {pairs} finite numbers of magnitude up to 2**20, half as many as "
+        f"{width_name} = {width}"
+    )
     try:
         listed = frequencies.tolist() if hasattr(frequencies, "tolist") else list(frequencies)
         given = tuple([real("frequencies", value) for value in listed])
@@ -83,9 +88,13 @@ def half_positions(name: str, dtype: Any) -> str:
     )
 
 
-def integer(name: str, value: SupportsIndex, *, at_least: int | None = None) -> int:
-    """One integer (of Python, NumPy or a tensor without axes; no bool), not below ``at_least``."""
+def integer(
+    name: str, value: SupportsIndex, *, at_least: int | None = None, or_else: str = ""
+) -> int:
+    """One integer (of Python, NumPy or a tensor without axes; no bool), not below ``at_least``.
+    ``or_else`` is what a caller takes as well, in words."""
     allowed = "an integer" if at_least is None else f"an integer of at least {at_least}"
+    allowed += or_else
     if type(value) is int or type(value).__name__ == "SymInt":  # a symbol must stay a symbol
         number = cast(int, value)
     elif _is_scalar(value, ("int",), "__index__"):

@@ -61,7 +61,8 @@ class RopeParameters(TypedDict, total=False):
     long_factor: Sequence[float] | None
     max_position_embeddings: int | None
     # These say something other than frequencies: which position turns a pair, a temperature of the
-    # queries that grows with the position, whether a model was trained after it was scaled.
+    # queries that grows with the position, whether a model was trained after it was scaled. What a
+    # caller does with them is in the docstring of `rotary_frequencies`.
     mrope_section: Sequence[int] | None
     mrope_interleaved: bool | None
     llama_4_scaling_beta: float | None
@@ -69,7 +70,9 @@ class RopeParameters(TypedDict, total=False):
 
 
 AT_LEAST = {"mscale": 0, "mscale_all_dim": 0, "factor": 1}  # other numbers must be above 0
-LENGTHS = ("seq_len", "max_position_embeddings", "original_max_position_embeddings")
+LENGTHS = {"seq_len": 1, "max_position_embeddings": 1, "original_max_position_embeddings": 2}
+DIVISORS = ("short_factor", "long_factor")
+OLDER_TYPES = {"longrope": ("su", "yarn"), "default": ("mrope",), "mrope": ("default",)}
 NOT_FREQUENCIES = ("mrope_section", "mrope_interleaved", "llama_4_scaling_beta", "finetuned")
 
 
@@ -87,11 +90,14 @@ def rotary_frequencies(
     ``rotary_dim=2 * len(frequencies)`` where only a part of each head turns. A configuration that
     has one set of fields for each kind of layer, such as Gemma 3's, needs one call for each.
 
-    ``head_dim`` is the width of one head, a positive even integer. The fields of every type are
-    ``rope_theta``, the base, above 1 (10,000 by default), and ``partial_rotary_factor``, the part
-    of the head that turns (1 by default). Write ω_i for the unscaled frequencies, s for ``factor``
-    and L for ``original_max_position_embeddings``, the length that the model was first trained
-    for. What ``rope_type`` may be, and which fields each type needs beside these:
+    ``head_dim`` is the width of one head, a positive even integer. Every type needs ``rope_theta``,
+    the base, above 1. It has no default, because each family of models has its own, and because a
+    ``config.json`` from before transformers 5 has it beside ``rope_scaling`` and not inside: there
+    pass both. (A file without it means the base of its family, often 10,000.) Every type takes
+    ``partial_rotary_factor``, the part of the head that turns (1 by default). Write ω_i for the
+    unscaled frequencies, s for ``factor`` and L for ``original_max_position_embeddings``, the
+    length that the model was first trained for. What ``rope_type`` may be (``type`` is its older
+    name, and must not contradict it), and which fields each type needs beside these:
 
     ``"default"``
         ω_i as they are. ``"mrope"``, in files of Qwen2-VL, is the same.
@@ -137,6 +143,17 @@ def rotary_frequencies(
     token, for the prompt together with everything that will be generated, and keep the frequencies
     until the cache is empty. The attention factor is the same at every length.
 
+    **Fields that are no frequencies** are accepted and have no effect here. What they ask of the
+    caller:
+
+    - ``llama_4_scaling_beta``, as in Ministral 3, is β of a factor 1 + β·ln(1 + ⌊p/L⌋): multiply
+      the query at position p by it in the attention layer, and no key.
+    - ``mrope_section``, as in Qwen2-VL, says how many pairs the axes of a position turn: sections
+      a, b, c are ``pair_axes=[0] * a + [1] * b + [2] * c`` of ``RotaryPositionalEncoding``.
+    - ``mrope_interleaved``, as in Qwen3-VL: pair i is turned by the axis i % 3 if i is less than
+      three times the section of that axis, and by axis 0 otherwise.
+    - ``finetuned`` asks nothing.
+
     The frequencies are new, and computed in float64: their relative error is below 10⁻¹⁴ in every
     configuration that the tests try, and those of ``"default"`` are the float64 numbers nearest to
     the exact values. Transformers computes them in float32. DeepSeek's layers multiply their scores
@@ -163,19 +180,18 @@ def rotary_frequencies(
         for name, value in {**rope_parameters, "seq_len": seq_len}.items()
         if value is not None and name not in NOT_FREQUENCIES
     }
-    older_name = fields.pop("type", "default")
-    rope_type = fields.pop("rope_type", older_name)
-    check.choice("rope_type", rope_type, tuple(SCALINGS))
-    fields = {"rope_theta": 10_000.0, "partial_rotary_factor": 1.0} | fields
+    rope_type = _rope_type(fields.pop("rope_type", None), fields.pop("type", None))
+    fields = {"partial_rotary_factor": 1.0} | fields
+    scaling = SCALINGS[rope_type]
+    used_fields = _used_fields(rope_type, scaling, fields)
     rotary_dim = head_dim
     if rope_type != "proportional":  # which sets the frequency of the other pairs to 0 instead
         rotary_dim = _rotary_dim(head_dim, fields["partial_rotary_factor"])
     _check_lengths(fields)
 
-    scaling = SCALINGS[rope_type]
     config = check.frequency_config(rotary_dim, fields["rope_theta"], "paper")
     unscaled = _exact.frequencies(config).omega.copy()
-    return scaling(unscaled, **_used_fields(rope_type, scaling, fields))
+    return scaling(unscaled, **used_fields)
 
 
 def convert_layout(
@@ -402,8 +418,8 @@ def _factor_or_ratio(factor: float | None, longest: int | None, trained: int) ->
         return factor
     if longest is None:
         raise ValueError(
-            "factor must be given, or max_position_embeddings, which is divided by "
-            "original_max_position_embeddings in its place; got neither"
+            "factor must be given, or max_position_embeddings, whose ratio to "
+            f"original_max_position_embeddings takes its place: {_allowed('factor')}; got neither"
         )
     return longest / trained
 
@@ -425,15 +441,28 @@ def _check_names(fields: RopeParameters) -> None:
         raise TypeError(f"{name!r} is no field of rope_parameters: allowed are {allowed}")
 
 
+def _rope_type(rope_type: str | None, older: str | None) -> str:
+    """The type that the two fields of this meaning name. Both may be there: transformers keeps the
+    ``type`` of an old file beside the ``rope_type`` that it makes of it."""
+    named = next((name for name in (rope_type, older) if name is not None), "default")
+    check.choice("rope_type", named, tuple(SCALINGS))
+    if older is not None and older != named and older not in OLDER_TYPES.get(named, ()):
+        raise ValueError(
+            "rope_type and type, its older name, must say the same or one of them be left out, "
+            f"got rope_type {rope_type!r} and type {older!r}"
+        )
+    return named
+
+
 def _checked(name: str, value: Any) -> Any:
     """The value of a field in its plain form."""
     if name in ("rope_type", "type"):
         return value
     if name in LENGTHS:
-        return check.integer(name, value, at_least=1)
+        return check.integer(name, value, at_least=LENGTHS[name])
     if name == "truncate":
         return _true_or_false(name, value)
-    if name in ("short_factor", "long_factor"):
+    if name in DIVISORS:
         return _divisors(name, value)
     if name in AT_LEAST:
         return _number(name, value, at_least=AT_LEAST[name])
@@ -441,6 +470,19 @@ def _checked(name: str, value: Any) -> Any:
     if name == "partial_rotary_factor" and number > 1:
         raise ValueError(f"partial_rotary_factor must be at most 1, got {value!r}")
     return number
+
+
+def _allowed(name: str) -> str:
+    """What a field may be, in words, for each field that some scaling needs."""
+    if name in LENGTHS:
+        return f"an integer of at least {LENGTHS[name]}"
+    if name in DIVISORS:
+        return "a list of positive numbers, one for each pair that turns"
+    if name in AT_LEAST:
+        return f"a number of at least {AT_LEAST[name]}"
+    if name == "rope_theta":
+        return "a number greater than 1, which an older config.json has beside its rope_scaling"
+    return "a number greater than 0"
 
 
 def _true_or_false(name: str, value: Any) -> bool:
@@ -477,9 +519,7 @@ def _rotary_dim(head_dim: int, partial_rotary_factor: float) -> int:
 
 
 def _check_lengths(fields: dict[str, Any]) -> None:
-    trained = fields.get("original_max_position_embeddings", 2)
-    if trained < 2:
-        raise ValueError(f"original_max_position_embeddings must be at least 2, got {trained}")
+    trained = fields.get("original_max_position_embeddings", 1)
     longest = fields.get("max_position_embeddings", trained)
     if trained > longest:
         raise ValueError(
@@ -494,10 +534,12 @@ def _used_fields(
     """The fields that a scaling takes by name. Those that it needs must be there, and a field of
     another scaling must not, because it would have no effect."""
     parameters = inspect.signature(scaling).parameters
-    for name, parameter in parameters.items():
-        has_default = parameter.default is not parameter.empty
-        if name != "unscaled" and not has_default and name not in fields:
-            raise ValueError(f"{name} must be given for rope_type {rope_type!r}, got None")
+    needed = [name for name, each in parameters.items() if each.default is each.empty]
+    for name in ("rope_theta", *needed):
+        if name != "unscaled" and name not in fields:
+            raise ValueError(
+                f"{name} must be given for rope_type {rope_type!r}: {_allowed(name)}; got None"
+            )
     of_every_type = ("rope_theta", "partial_rotary_factor", *LENGTHS)
     for name, value in fields.items():
         if name not in parameters and name not in of_every_type:

@@ -372,7 +372,7 @@ class _CachedPositions(nn.Module, Generic[Rows]):
             return _beside("positions", rows, x, axis)
         if isinstance(offset, Tensor) and offset.ndim > 0:
             return self._look_up(_positions_from_offsets(offset, x, axis), dtype)
-        return self._rows_from(x, check.integer("offset", offset), axis, dtype)
+        return self._rows_from(x, _offset_of_all(offset), axis, dtype)
 
     def _rows_from(self, x: Tensor, start: int, axis: int, dtype: torch.dtype) -> Rows:
         """Rows for the positions from ``start`` on, one for each step along ``axis`` of x."""
@@ -575,7 +575,7 @@ class RotaryPositionalEncoding(_CachedPositions[RotaryTables]):
         turned = width if rotary_dim is None else check.even("rotary_dim", rotary_dim)
         if turned > width:
             raise ValueError(f"rotary_dim must be at most head_dim = {width}, got {turned}")
-        config = check.frequency_config(turned, base, "paper", frequencies)
+        config = check.frequency_config(turned, base, "paper", frequencies, "rotary_dim")
         super().__init__(config, max_len, layout, seq_dim)
         self.head_dim = width
         self.attention_factor = check.real("attention_factor", attention_factor)
@@ -783,7 +783,13 @@ def _along(place: int, vector: Tensor, x: Tensor) -> Tensor:
 def _is_zero(offset: SupportsIndex | Tensor) -> bool:
     if isinstance(offset, Tensor) and offset.ndim > 0:
         return False  # an offset for each row
-    return check.integer("offset", offset) == 0
+    return _offset_of_all(offset) == 0
+
+
+def _offset_of_all(offset: SupportsIndex) -> int:
+    """One offset for all rows of the batch."""
+    or_else = ", or an integer tensor of shape (batch,); positions= takes any other positions"
+    return check.integer("offset", offset, or_else=or_else)
 
 
 def _check_no_offset(offset: SupportsIndex | Tensor) -> None:

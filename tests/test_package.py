@@ -7,12 +7,14 @@ import subprocess
 import sys
 import zipfile
 from pathlib import Path
-from typing import assert_type
+from typing import Any, assert_type
 
 import numpy as np
 import pytest
+import torch
 import yaml
 from numpy.typing import NDArray
+from torch.nn import functional
 
 import pe_lib
 from pe_lib import numpy as pe
@@ -89,6 +91,33 @@ def test_readme_s_examples_run(page: str, count: int) -> None:
     names: dict[str, object] = {}
     for example in examples_of(page):
         exec(example, names)
+
+
+def test_readme_s_attention_layer_serves_padded_and_packed_rows_and_trains_on_them() -> None:
+    """Beside each sequence alone, without padding and without a mask."""
+    (example,) = (code for code in examples_of("pe_lib/README.md") if "class Attention" in code)
+    names: dict[str, Any] = {}
+    exec(example, names)
+    layer, tables = names["layer"], names["rotary"].tables
+    first, second = torch.randn(1, 5, 64), torch.randn(1, 3, 64)
+    alone = [
+        layer(x, tables(torch.arange(x.shape[1])), torch.ones(x.shape[:2]))[0][0]
+        for x in (first, second)
+    ]
+
+    packed = torch.cat((first, second), dim=1)
+    places = torch.tensor([[0, 1, 2, 3, 4, 0, 1, 2]])
+    documents = torch.tensor([[1, 1, 1, 1, 1, 2, 2, 2]])
+    found, _ = layer(packed, tables(places), documents)
+    torch.testing.assert_close(found[0], torch.cat(alone), rtol=0, atol=1e-5)
+
+    padded = torch.cat((first, functional.pad(second, (0, 0, 2, 0))))
+    places = torch.tensor([[0, 1, 2, 3, 4], [0, 0, 0, 1, 2]])
+    mask = torch.tensor([[1, 1, 1, 1, 1], [0, 0, 1, 1, 1]])
+    found, _ = layer(padded, tables(places), mask)
+    torch.testing.assert_close(found[mask == 1], torch.cat(alone), rtol=0, atol=1e-5)
+    found[mask == 1].sum().backward()
+    assert all(parameter.grad.isfinite().all() for parameter in layer.parameters())
 
 
 def test_the_dtype_asked_for_is_in_the_type() -> None:

@@ -236,6 +236,30 @@ def test_a_parameter_uses_cached_rows() -> None:
 
 
 @both_layouts
+def test_a_compiled_graph_computes_rows_unless_one_offset_or_tables_give_them(
+    layout: Any,
+) -> None:
+    """As README says of `torch.compile`. Angles are computed as integers, with shifts of bits."""
+    x, ids = heads(), torch.randint(0, 64, (BATCH, LENGTH))
+    rotary = RotaryPositionalEncoding(WIDTH, max_len=64, layout=layout)
+    rotary(x)
+    read: list[dict[str, Any]] = [{"offset": 7}, {"tables": rotary.tables(ids)}]
+    computed: list[dict[str, Any]] = [{"offset": torch.tensor([3, 40])}, {"positions": ids}]
+    expected = [rotary(x, **call) for call in read + computed]
+    computes_rows = []
+
+    def record(graph: torch.fx.GraphModule, inputs: Any) -> Any:
+        operations = {getattr(node.target, "__name__", None) for node in graph.graph.nodes}
+        computes_rows.append("rshift" in operations)
+        return graph.forward
+
+    graph = torch.compile(rotary, fullgraph=True, backend=record)
+    for call, wanted in zip(read + computed, expected, strict=True):
+        torch.testing.assert_close(graph(x, **call), wanted)
+    assert computes_rows == [False, False, True, True]
+
+
+@both_layouts
 def test_integer_positions_in_range_are_looked_up(layout: Any, monkeypatch: Any) -> None:
     """And others are computed, without growing the cache without bound."""
     rotary = RotaryPositionalEncoding(8, max_len=64, layout=layout)

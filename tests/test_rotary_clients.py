@@ -7,10 +7,12 @@ and each layer turns its queries and keys by our module. The rest stays the clie
 
 import copy
 import importlib
+import re
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from importlib.metadata import distribution
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
@@ -18,8 +20,10 @@ import pytest
 import torch
 from diffusers.models.embeddings import get_timestep_embedding
 from torch import Tensor, nn
-from transformers import AutoConfig, AutoModel, DynamicCache
+from transformers import AutoConfig, AutoModel, DynamicCache, PhiConfig
+from transformers.models.phi import modeling_phi
 
+import pe_lib
 from pe_lib.torch import RotaryPositionalEncoding, rotary_frequencies, sinusoidal_encoding
 
 LENGTH, PREFILL = 12, 7
@@ -73,6 +77,15 @@ LLAMA_3_1 = {
     "high_freq_factor": 4.0,
     "original_max_position_embeddings": 64,
 }
+MINISTRAL_3 = {
+    "rope_type": "yarn",
+    "rope_theta": 10_000.0,
+    "factor": 4.0,
+    "original_max_position_embeddings": 4,
+    "mscale": 1.0,
+    "mscale_all_dim": 1.0,
+    "llama_4_scaling_beta": 0.5,  # its layers scale their queries themselves, after the rotation
+}
 THREE_AXES = {"rope_parameters": {"rope_theta": 100.0, "mrope_section": [2, 3, 3]}}
 IN_BLOCKS = [0, 0, 1, 1, 1, 2, 2, 2]  # the axis of each pair: time, height, width
 IN_TURNS = [0, 1, 2, 0, 1, 2, 0, 1]
@@ -87,6 +100,7 @@ CLIENTS = {
     "GLM 4, half of a head": Client("glm4", layout="interleaved"),
     "Cohere": Client("cohere", layout="interleaved"),
     "gpt_oss, YaRN": Client("gpt_oss", options=EXPERTS),
+    "Ministral 3": Client("ministral3", options={"rope_parameters": MINISTRAL_3}),
     "SmolLM3": Client("smollm3", options=ONE_LAYER_UNROTATED),
     "Llama 4": Client(
         "llama4_text",
@@ -330,6 +344,46 @@ def test_tables_made_once_serve_all_layers(name: str, monkeypatch: pytest.Monkey
     model.rotary_emb = OurTables(modules_of(model.config, client))
     monkeypatch.setattr(client.code, "apply_rotary_pos_emb", rotate_by_tables)
     assert (left_padding(model, client) - theirs).abs().max() < ROUNDING
+
+
+# ---- The rows of README's table, "what you have, what you write", for a head that turns in part
+
+README = (Path(pe_lib.__file__).parent / "README.md").read_text()
+
+
+def written(what_you_have: str, names: dict[str, Any]) -> RotaryPositionalEncoding:
+    """The module with the arguments of a row, after the assignment before them, if any."""
+    (row,) = re.findall(rf"^\| {re.escape(what_you_have)}.*? \| (.*) \|$", README, re.M)
+    code = re.findall(r"`([^`]+)`", row)
+    if code[0].startswith("scaled = "):
+        exec(code.pop(0), names)
+    arguments = [part for part in code if re.match(r"\w+=.|\*\*", part)]
+    module = eval(f"RotaryPositionalEncoding(head_dim, {', '.join(arguments)})", names)
+    assert isinstance(module, RotaryPositionalEncoding)
+    return module
+
+
+@pytest.mark.parametrize("what_you_have", ["linear, NTK, YaRN", "a rotary module of transformers"])
+@pytest.mark.parametrize("scaling", [{}, {"rope_type": "linear", "factor": 4.0}])
+def test_a_row_of_readme_serves_phi_whose_heads_turn_in_part(
+    what_you_have: str, scaling: dict[str, Any]
+) -> None:
+    fields = {"rope_type": "default", "rope_theta": 100.0, "partial_rotary_factor": 0.5, **scaling}
+    config = PhiConfig(hidden_size=64, num_attention_heads=4, rope_parameters=fields)
+    theirs = modeling_phi.PhiRotaryEmbedding(config)
+    q = torch.randn(2, 4, LENGTH, 16)
+    places = torch.arange(LENGTH)[None]
+    expected, _ = modeling_phi.apply_rotary_pos_emb(q[..., :8], q[..., :8], *theirs(q, places))
+    names = {
+        "RotaryPositionalEncoding": RotaryPositionalEncoding,
+        "rotary_frequencies": rotary_frequencies,
+        "head_dim": 16,
+        "rope_parameters": config.rope_parameters,
+        "module": theirs,
+    }
+    found = written(what_you_have, names)(q)
+    torch.testing.assert_close(found[..., :8], expected, rtol=0, atol=ROUNDING)
+    assert torch.equal(found[..., 8:], q[..., 8:])
 
 
 # ---- Frequencies that depend on the length of the text

@@ -14,9 +14,14 @@ import numpy as np
 import pytest
 import torch
 from backends import Backend, both
-from transformers import AutoConfig, LlamaConfig
+from transformers import AutoConfig, LlamaConfig, Phi3Config, Qwen2VLTextConfig
 from transformers.modeling_rope_utils import ROPE_INIT_FUNCTIONS
+from transformers.models.ministral3.modeling_ministral3 import get_llama_4_attn_scale
 from transformers.models.phi.modeling_phi import PhiRotaryEmbedding
+from transformers.models.qwen3_vl.modeling_qwen3_vl import (
+    Qwen3VLTextConfig,
+    Qwen3VLTextRotaryEmbedding,
+)
 
 from pe_lib import _rope
 from pe_lib import numpy as pe
@@ -31,6 +36,7 @@ def divisors(pairs: int, last: float) -> list[float]:
     return [round(float(each), 4) for each in np.geomspace(1.01, last, pairs)]
 
 
+PLAIN = {"rope_theta": 10_000.0}
 LLAMA_3_1 = {
     "rope_type": "llama3",
     "rope_theta": 500_000.0,
@@ -89,8 +95,8 @@ DYNAMIC = {"rope_type": "dynamic", "rope_theta": 10_000.0, "factor": 4.0}
 # A name, head_dim, max_position_embeddings, the fields, and lengths of texts.
 CASES: list[tuple[str, int, int, dict[str, Any], list[int]]] = [
     ("default", 128, 4096, {"rope_type": "default", "rope_theta": 500_000.0}, [1]),
-    ("default, part of a head", 80, 2048, {"partial_rotary_factor": 0.4}, [1]),
-    ("default, rounded down", 192, 4096, {"partial_rotary_factor": 0.334}, [1]),
+    ("default, part of a head", 80, 2048, {**PLAIN, "partial_rotary_factor": 0.4}, [1]),
+    ("default, rounded down", 192, 4096, {**PLAIN, "partial_rotary_factor": 0.334}, [1]),
     ("linear", 64, 4096, {"rope_type": "linear", "rope_theta": 1e6, "factor": 8.0}, [1]),
     ("dynamic", 128, 2048, DYNAMIC, [1, 2047, 2048, 2049, 3000, 100_000]),
     ("dynamic, part of a head", 64, 2048, {**DYNAMIC, "partial_rotary_factor": 0.5}, [5000]),
@@ -154,7 +160,7 @@ def test_frequencies_and_attention_factor_are_those_of_transformers(
         num_attention_heads=2,
         head_dim=head_dim,
         max_position_embeddings=longest,
-        rope_parameters={"rope_theta": 10_000.0} | copy.deepcopy(fields),
+        rope_parameters=copy.deepcopy(fields),
     )
     rope_type = fields.get("rope_type", "default")
     if rope_type == "default":  # Phi's, because Llama's would turn whole heads only
@@ -190,16 +196,51 @@ def test_the_fields_of_an_installed_configuration_go_in_as_they_are(family: str)
 
 
 def test_other_spellings_of_the_same_fields() -> None:
-    plain = pe.rotary_frequencies(16, rope_type="linear", factor=4.0)
-    older = pe.rotary_frequencies(16, type="linear", factor=np.float64(4))
+    plain = pe.rotary_frequencies(16, rope_theta=1e4, rope_type="linear", factor=4.0)
+    older = pe.rotary_frequencies(16, rope_theta=1e4, type="linear", factor=np.float64(4))
     nulls = pe.rotary_frequencies(
-        16, rope_type="linear", factor=4, rope_theta=None, attention_factor=None, truncate=None
+        16, rope_theta=1e4, rope_type="linear", factor=4, attention_factor=None, truncate=None
     )
-    newer = pe.rotary_frequencies(16, rope_type="linear", type="su", factor=4)
+    newer = pe.rotary_frequencies(16, rope_theta=1e4, rope_type="linear", type="linear", factor=4)
     for other in (older, nulls, newer):
         assert np.array_equal(other.frequencies, plain.frequencies)
-    sections = pe.rotary_frequencies(16, type="mrope", mrope_section=[2, 3, 3])
+    sections = pe.rotary_frequencies(16, rope_theta=1e4, type="mrope", mrope_section=[2, 3, 3])
     assert np.array_equal(sections.frequencies, pe.frequencies(16))
+
+
+@pytest.mark.parametrize("older", ["su", "yarn", "longrope"])
+def test_both_names_of_the_type_as_transformers_keeps_them_of_an_old_phi_3(older: str) -> None:
+    lists = {name: PHI_LONGROPE[name] for name in ("short_factor", "long_factor")}
+    old = {"type": older, "factor": 32.0, "original_max_position_embeddings": 4096, **lists}
+    kept = Phi3Config(rope_scaling=old, original_max_position_embeddings=4096).rope_parameters
+    assert (kept["rope_type"], kept["type"]) == ("longrope", older)
+    found = pe.rotary_frequencies(96, seq_len=1, **kept)
+    expected = pe.rotary_frequencies(96, **LONGROPE)
+    assert np.array_equal(found.frequencies, expected.frequencies)
+
+
+def test_both_names_of_the_type_as_transformers_keeps_them_of_an_old_qwen2_vl() -> None:
+    old = {"type": "mrope", "mrope_section": [16, 24, 24]}
+    kept = Qwen2VLTextConfig(rope_scaling=old, rope_theta=1e6).rope_parameters
+    assert (kept["rope_type"], kept["type"]) == ("default", "mrope")
+    found = pe.rotary_frequencies(128, **kept)
+    assert np.array_equal(found.frequencies, pe.frequencies(128, base=1e6))
+
+
+def test_what_the_docstring_says_of_fields_that_are_no_frequencies() -> None:
+    """Transformers has the same formulas. `test_rotary_clients` has such models."""
+    for name in _rope.NOT_FREQUENCIES:
+        assert f"    - ``{name}``" in str(pe.rotary_frequencies.__doc__)
+    beta, length, positions = 0.1, 16, torch.arange(100)[None]
+    theirs = get_llama_4_attn_scale(positions, beta, length).flatten()
+    formula = [1 + beta * math.log(1 + position // length) for position in range(100)]
+    np.testing.assert_allclose(formula, theirs, rtol=1e-6)
+    section = (24, 20, 20)
+    of_pairs = [i % 3 if i < 3 * section[i % 3] else 0 for i in range(64)]
+    config = Qwen3VLTextConfig(head_dim=128, rope_parameters={"mrope_section": list(section)})
+    axes = torch.arange(3)[:, None].repeat(1, 64)  # in place of cosines
+    chosen = Qwen3VLTextRotaryEmbedding(config).recomposition_frequencies(axes)
+    assert chosen.tolist() == of_pairs * 2
 
 
 # ---- Beside the formulas, in 50 digits
@@ -211,7 +252,7 @@ def exact(
     """Frequencies and attention factor by the definitions of the papers and of their code."""
     given = {name: value for name, value in fields.items() if value is not None}
     kind = given.get("rope_type", "default")
-    theta = mpmath.mpf(given.get("rope_theta", 10_000.0))
+    theta = mpmath.mpf(given["rope_theta"])
     share = given.get("partial_rotary_factor", 1.0)
     trained = given.get("original_max_position_embeddings", longest)
     factor = mpmath.mpf(given.get("factor", mpmath.mpf(longest) / trained))
@@ -334,7 +375,7 @@ def test_what_is_returned_and_what_was_passed_belong_to_the_caller() -> None:
     for _ in range(2):
         found = ours(96, 131_072, fields, 1)
         found.frequencies[:] = 0
-        plain = pe.rotary_frequencies(96).frequencies
+        plain = pe.rotary_frequencies(96, rope_theta=1e4).frequencies
         assert plain[0] == 1
         plain[:] = 0
     assert fields == PHI_LONGROPE
@@ -342,27 +383,81 @@ def test_what_is_returned_and_what_was_passed_belong_to_the_caller() -> None:
 
 # ---- What is refused
 
-LINEAR = {"rope_type": "linear"}
-YARN = {"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 4096}
-LONGROPE = {**PHI_LONGROPE, "seq_len": 1, "factor": 2.0}
+LINEAR = {**PLAIN, "rope_type": "linear"}
+YARN = {**PLAIN, "rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 4096}
+LONGROPE: dict[str, Any] = {**PHI_LONGROPE, "seq_len": 1, "factor": 2.0}
+A_DIVISOR_EACH = "a list of positive numbers, one for each pair that turns"
+NO_BASE = "ValueError: rope_theta must be given for rope_type {!r}: a number greater than 1...None"
 REFUSED: list[tuple[dict[str, Any], str]] = [
+    *[
+        ({**fields, "rope_theta": None}, NO_BASE.format(rope_type))
+        for fields, rope_type in (
+            (LINEAR, "linear"),
+            (YARN, "yarn"),
+            (LLAMA_3_1, "llama3"),
+            (LONGROPE, "longrope"),
+            (PROPORTIONAL, "proportional"),
+            ({"type": "mrope", "mrope_section": [16, 16, 16]}, "mrope"),
+            ({"partial_rotary_factor": 0.5}, "default"),
+        )
+    ],
+    ({}, NO_BASE.format("default")),
     ({"rope_type": "su"}, "ValueError: rope_type must be one of 'default', ..., got 'su'"),
     ({"rope_type": 3}, "ValueError: rope_type must be one of 'default', ..., got 3"),
     ({"type": "axial"}, "ValueError: rope_type must be one of 'default', ..., got 'axial'"),
+    *[
+        (
+            {**LINEAR, "factor": 2.0, **names},
+            "ValueError: rope_type and type, its older name, must say the same or one of them be "
+            "left out, got rope_type {rope_type!r} and type {type!r}".format(**names),
+        )
+        for names in (
+            {"rope_type": "linear", "type": "yarn"},
+            {"rope_type": "linear", "type": "su"},
+            {"rope_type": "default", "type": "linear"},
+            {"rope_type": "yarn", "type": "longrope"},
+        )
+    ],
     ({"facter": 4}, "TypeError: 'facter' is no field of rope_parameters: allowed are seq_len,..."),
     (
         {"full_attention": {"factor": 4}},
         "TypeError: ...rope_parameters['full_attention']...",
     ),
-    (LINEAR, "ValueError: factor must be given for rope_type 'linear', got None"),
-    (
-        {**LINEAR, "factor": None},
-        "ValueError: factor must be given for rope_type 'linear', got None",
-    ),
+    *[
+        (
+            {**fields, name: None},
+            f"ValueError: {name} must be given for rope_type {fields['rope_type']!r}: {allowed}; "
+            "got None",
+        )
+        for name, allowed, fields in (
+            ("factor", "a number of at least 1", LINEAR),
+            ("factor", "a number of at least 1", {**PLAIN, "rope_type": "ntk"}),
+            ("factor", "a number of at least 1", DYNAMIC),
+            ("factor", "a number of at least 1", LLAMA_3_1),
+            ("max_position_embeddings", "an integer of at least 1", {**DYNAMIC, "seq_len": 2048}),
+            ("seq_len", "an integer of at least 1", {**DYNAMIC, "max_position_embeddings": 2048}),
+            ("seq_len", "an integer of at least 1", PHI_LONGROPE),
+            ("original_max_position_embeddings", "an integer of at least 2", YARN),
+            (
+                "original_max_position_embeddings",
+                "an integer of at least 2",
+                {**YARN, "max_position_embeddings": 4096},
+            ),
+            ("original_max_position_embeddings", "an integer of at least 2", LONGROPE),
+            ("original_max_position_embeddings", "an integer of at least 2", LLAMA_3_1),
+            ("low_freq_factor", "a number greater than 0", LLAMA_3_1),
+            ("high_freq_factor", "a number greater than 0", LLAMA_3_1),
+            ("short_factor", A_DIVISOR_EACH, LONGROPE),
+            ("long_factor", A_DIVISOR_EACH, LONGROPE),
+        )
+    ],
     ({**LINEAR, "factor": 0.25}, "ValueError: factor must be at least 1, got 0.25"),
     ({**LINEAR, "factor": math.nan}, "ValueError: factor must be a finite real number, got nan"),
     ({**LINEAR, "factor": "4"}, "TypeError: factor must be a finite real number, got '4'"),
-    ({"factor": 4}, "ValueError: factor must be left out for rope_type 'default',... got 4.0"),
+    (
+        {**PLAIN, "factor": 4},
+        "ValueError: factor must be left out for rope_type 'default',... got 4.0",
+    ),
     (
         {**YARN, "low_freq_factor": 1},
         "ValueError: low_freq_factor must be left out ...'yarn'... 1.0",
@@ -374,25 +469,22 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"rope_theta": 1}, "ValueError: rope_theta must be greater than 1, got 1"),
     ({"rope_theta": math.inf}, "ValueError: rope_theta must be a finite real number, got inf"),
     (
-        {"partial_rotary_factor": 1.5},
+        {**PLAIN, "partial_rotary_factor": 1.5},
         "ValueError: partial_rotary... must be at most 1, got 1.5",
     ),
     (
-        {"partial_rotary_factor": 0},
+        {**PLAIN, "partial_rotary_factor": 0},
         "ValueError: partial_rotary... must be greater than 0, got 0",
     ),
     (
-        {"partial_rotary_factor": 0.1},
+        {**PLAIN, "partial_rotary_factor": 0.1},
         "ValueError: partial_rotary_factor must leave a positive even number of entries that turn, "
         "got 0.1 of head_dim = 96, which are 9",
     ),
     (
-        {"rope_type": "yarn", "original_max_position_embeddings": 4096},
-        "ValueError: factor must be given, or max_position_embeddings, ...; got neither",
-    ),
-    (
-        {"rope_type": "yarn", "factor": 4.0, "max_position_embeddings": 4096},
-        "ValueError: original_max_position_embeddings must be given for rope_type 'yarn', got None",
+        {**PLAIN, "rope_type": "yarn", "original_max_position_embeddings": 4096},
+        "ValueError: factor must be given, or max_position_embeddings, ...: a number of at least 1"
+        "; got neither",
     ),
     (
         {**YARN, "max_position_embeddings": 2048},
@@ -412,15 +504,6 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     ),
     ({**YARN, "mscale": -1}, "ValueError: mscale must be at least 0, got -1"),
     ({**YARN, "truncate": "no"}, "TypeError: truncate must be True or False, got 'no'"),
-    (
-        {"rope_type": "dynamic", "factor": 2.0, "max_position_embeddings": 2048},
-        "ValueError: seq_len must be given for rope_type 'dynamic', got None",
-    ),
-    (
-        {"rope_type": "dynamic", "factor": 2.0, "seq_len": 2048},
-        "ValueError: max_position_embeddings must be given for rope_type 'dynamic', got None",
-    ),
-    (PHI_LONGROPE, "ValueError: seq_len must be given for rope_type 'longrope', got None"),
     ({**LONGROPE, "seq_len": 0}, "ValueError: seq_len must be an integer of at least 1, got 0"),
     (
         {**LONGROPE, "short_factor": [1.0, 2.0]},
@@ -453,4 +536,4 @@ def test_an_odd_width_is_refused() -> None:
     with pytest.raises(ValueError, match="head_dim must be a positive even integer, got 7"):
         pe.rotary_frequencies(7)
     with pytest.raises(ValueError, match=r"got 0\.5 of head_dim = 42, which are 21"):
-        pe.rotary_frequencies(42, partial_rotary_factor=0.5)
+        pe.rotary_frequencies(42, rope_theta=1e4, partial_rotary_factor=0.5)

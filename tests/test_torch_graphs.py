@@ -8,6 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from torch import Tensor, nn
@@ -96,17 +97,23 @@ def test_functions_compile_whole_with_symbolic_sizes() -> None:
 def test_host_integers_keep_their_digits_in_a_graph() -> None:
     """Above 2⁵³ too, where a float64 has no odd numbers; numbers, lists and arrays."""
     far, x = 2**53 + 1, torch.randn(3, 8)
+    from_outside = np.array([-far, far, 2**62 + 1])
 
-    def call(x: Tensor) -> list[Tensor]:
+    def call(x: Tensor, from_outside: np.ndarray) -> list[Tensor]:
         return [
             sinusoidal_encoding([far, -far, 2**62 + 1], 8),
+            sinusoidal_encoding(np.array([far, -far, 2**62 + 1]), 8),
+            sinusoidal_encoding(np.array([0.5, 3]), 8),
+            rotate(x, from_outside),
+            similarity(np.array([far, 1]), 8),
+            similarity(from_outside, 8),
             sinusoidal_encoding([0.5, 3], 8),
             rotate(x, far),
             rotation_matrix(far, 8),
             similarity([far, 1], 8),
         ]
 
-    for found, expected in zip(compiled(call)(x), call(x), strict=True):
+    for found, expected in zip(compiled(call)(x, from_outside), call(x, from_outside), strict=True):
         assert torch.allclose(found, expected, rtol=0, atol=1e-6)
 
 
