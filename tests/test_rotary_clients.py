@@ -513,7 +513,7 @@ def test_attention_is_torchtune_s(
     theirs = situation(attention, x)
     attention.pos_embeddings = OurEmbeddings()
     assert (situation(attention, x) - theirs).abs().max() < ROUNDING
-    backwards = OurEmbeddings(frequencies=-rotary_frequencies(16)[0])
+    backwards = OurEmbeddings(frequencies=-rotary_frequencies(16, rope_theta=10_000)[0])
     for wrong in (None, OurEmbeddings(layout="split"), backwards):
         attention.pos_embeddings = wrong
         assert (situation(attention, x) - theirs).abs().max() > ROTATION_MATTERS
