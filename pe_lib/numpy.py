@@ -453,20 +453,25 @@ def _fill(rows: FloatArray, start: int, config: FrequencyConfig, layout: Layout)
     between_blocks = _block_of_rotations(BLOCK, config)
     encoding_of_start = ENCODING_OF_0 * _rotations(np.array([start]), config)
     first_rows = encoding_of_start * between_blocks[: -(-len(rows) // BLOCK)]
+    if _can_view_as_complex(rows.dtype, layout):
+        _store_products(first_rows, within_block, rows)
+        return
     for a, first_row in enumerate(first_rows):
         block = rows[BLOCK * a : BLOCK * (a + 1)]
-        _store_product(first_row, within_block[: len(block)], block, layout)
+        _store(first_row * within_block[: len(block)], block, layout)
 
 
-def _store_product(
-    first_row: ComplexArray, rotations: ComplexArray, rows: FloatArray, layout: Layout
-) -> None:
-    if not _can_view_as_complex(rows.dtype, layout):
-        _store(first_row * rotations, rows, layout)
-        return
+def _store_products(first_rows: ComplexArray, within_block: ComplexArray, rows: FloatArray) -> None:
+    """All whole blocks in one product, which takes less time than a product for each where rows are
+    short, and then the last block if it is shorter."""
+    whole = len(rows) // BLOCK
+    pairs = _as_complex(rows)
+    blocks = pairs[: BLOCK * whole].reshape(whole, BLOCK, pairs.shape[-1])
+    rest = pairs[BLOCK * whole :]
     with np.errstate(under="ignore"):  # at its end, NumPy's former buffer size returns as well
         np.setbufsize(BUFFER)
-        np.multiply(first_row, rotations, out=_as_complex(rows), casting="same_kind")
+        np.multiply(first_rows[:whole, np.newaxis], within_block, out=blocks, casting="same_kind")
+        np.multiply(first_rows[whole:], within_block[: len(rest)], out=rest, casting="same_kind")
 
 
 @np.errstate(under="ignore")
