@@ -81,13 +81,32 @@ def test_other_errors_are_shown_whole(repository: Path, monkeypatch: pytest.Monk
 
 def test_ctrl_c_ends_the_processes_that_run_notebooks(tmp_path: Path) -> None:
     """A terminal sends it to every process of its group."""
-    begun = tmp_path / "begun"
+    build, kernel = start_build(tmp_path)
+    os.killpg(build.pid, signal.SIGINT)
+    _, said = build.communicate(timeout=60)
+    assert build.returncode == 1
+    assert build_book.STOPPED in said
+    assert "Traceback" not in said
+    wait_for(lambda: not is_running(kernel))
+
+
+def test_processes_that_run_notebooks_end_with_the_build(tmp_path: Path) -> None:
+    """Even where it could not end them, because it was killed."""
+    build, kernel = start_build(tmp_path)
+    build.kill()
+    build.communicate(timeout=60)  # its stderr ends when the last process that holds it does
+    wait_for(lambda: not is_running(kernel))
+
+
+def start_build(folder: Path) -> tuple[subprocess.Popen[str], int]:
+    """A build that runs a notebook of five minutes, and the process of its kernel."""
+    begun = folder / "begun"
     lines = f"import os, time\nopen({str(begun)!r}, 'w').write(str(os.getpid()))\ntime.sleep(300)"
-    page = write_page(tmp_path, "page.ipynb", lines)
+    page = write_page(folder, "page.ipynb", lines)
     code = f"""
 from pathlib import Path
 from tools import build_book
-build_book.ROOT = build_book.BUILD = Path({str(tmp_path)!r})
+build_book.ROOT = build_book.BUILD = Path({str(folder)!r})
 build_book.CACHE = build_book.ROOT / "cache"
 build_book.execute([Path({str(page)!r})])
 """
@@ -99,12 +118,7 @@ build_book.execute([Path({str(page)!r})])
         text=True,
     )
     wait_for(lambda: begun.exists() and begun.read_text() != "")
-    os.killpg(build.pid, signal.SIGINT)
-    _, said = build.communicate(timeout=60)
-    assert build.returncode == 1
-    assert build_book.STOPPED in said
-    assert "Traceback" not in said
-    wait_for(lambda: not is_running(int(begun.read_text())))
+    return build, int(begun.read_text())
 
 
 def wait_for(condition: Callable[[], bool]) -> None:

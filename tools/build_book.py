@@ -3,13 +3,14 @@
 import errno
 import hashlib
 import logging
-import multiprocessing
 import os
 import re
 import shutil
 import signal
 import subprocess
 import sys
+import threading
+import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -158,18 +159,27 @@ def join_outputs(cache: JupyterCacheAbstract, record: NbCacheRecord) -> None:
 def ended_by_ctrl_c() -> Iterator[None]:
     """Let Ctrl+C end this process and those that run notebooks, at once and in one sentence.
 
-    Each of them would else print where it was, and go on with its next notebook. Their kernels end
-    by themselves when they are gone.
+    Each of them would else print where it was, and go on with its next notebook. To kill them here
+    is not enough, because their pool starts another in the place of one that has gone. So each of
+    them looks whether this process is still there. Their kernels end by themselves then.
     """
+    parent = os.getpid()
 
     def end(*_: Any) -> None:
-        for process in multiprocessing.active_children():
-            process.kill()
         print(STOPPED, file=sys.stderr, flush=True)
         os._exit(1)
 
-    if hasattr(os, "register_at_fork"):  # what a terminal sends to its group shall not reach them
-        os.register_at_fork(after_in_child=os.setpgrp)
+    def end_with_parent() -> None:
+        while os.getppid() == parent:
+            time.sleep(0.1)
+        os._exit(1)
+
+    def begin_in_child() -> None:
+        os.setpgrp()  # what a terminal sends to its group shall not reach them
+        threading.Thread(target=end_with_parent, daemon=True).start()
+
+    if hasattr(os, "register_at_fork"):
+        os.register_at_fork(after_in_child=begin_in_child)
     before = signal.signal(signal.SIGINT, end)
     try:
         yield
