@@ -3,6 +3,7 @@
 import errno
 import hashlib
 import logging
+import multiprocessing
 import os
 import re
 import shutil
@@ -166,6 +167,8 @@ def ended_by_ctrl_c() -> Iterator[None]:
     parent = os.getpid()
 
     def end(*_: Any) -> None:
+        for process in multiprocessing.active_children():
+            process.kill()
         print(STOPPED, file=sys.stderr, flush=True)
         os._exit(1)
 
@@ -178,7 +181,7 @@ def ended_by_ctrl_c() -> Iterator[None]:
         os.setpgrp()  # what a terminal sends to its group shall not reach them
         threading.Thread(target=end_with_parent, daemon=True).start()
 
-    if hasattr(os, "register_at_fork"):
+    if hasattr(os, "register_at_fork"):  # not on Windows
         os.register_at_fork(after_in_child=begin_in_child)
     before = signal.signal(signal.SIGINT, end)
     try:
