@@ -132,6 +132,18 @@ def test_readers_are_told_of_files_and_commands_that_exist(page: str) -> None:
         assert set(command.split()) <= targets, command
 
 
+def test_shell_commands_can_be_pasted_into_any_shell() -> None:
+    """The shell of macOS, zsh, passes a comment behind a command on to the command."""
+    pages = ["README.md", "pe_lib/README.md", "book/index.md"]
+    blocks = [
+        block
+        for page in pages
+        for block in re.findall(r"^```sh\n(.*?)^```", read(page), re.M | re.S)
+    ]
+    assert len(blocks) >= len(pages)
+    assert [block for block in blocks if "#" in block] == []
+
+
 def test_the_map_of_the_library_names_every_file_and_imports_go_down_in_it() -> None:
     _, table = read("CONTRIBUTING.md").split("| file of `pe_lib/` |")
     mapped = re.findall(r"`(\w+)\.py`(?=[^|]*\|[^|]*\|\n)", table)
