@@ -54,7 +54,7 @@ def computed() -> dict[str, str]:
             str(np.flatnonzero(np.diff(similarity) > 0)[0])
         ),
         "mean cosine of two of 512 rows": f"{mean_cosine:.2f}",
-        "directions that hold 99 % of the squared norms of 512 rows": (
+        "perpendicular directions that hold 99 % of the squared norms of 512 rows": (
             str(1 + np.searchsorted(energy.cumsum(), 0.99 * energy.sum()))
         ),
         "standard deviation of the cosine of two random directions": f"{1 / math.sqrt(D):.4f}",
