@@ -21,6 +21,7 @@ from tools.vendor import MANIFEST, VENDOR, checksums
 
 ROOT = Path(__file__).resolve().parent.parent
 MACHINE_PATH = re.compile(r"(?<![\w.])(/(tmp|home|root|Users|work|mnt)/\w|[A-Z]:\\\\\w)")
+REGISTRY = re.compile(r"pypi\.org|pythonhosted|npmjs\.(com|org)|deb\.debian")
 WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
 PACKAGES = json.loads(MANIFEST.read_text(encoding="utf-8"))
 FOLDERS = r"book|pe_lib|pe_book|experiments|benchmarks|tests|tools|binder|\.github|\.ci"
@@ -83,6 +84,15 @@ def test_no_file_holds_a_path_of_one_machine() -> None:
     assert len(texts) > 100
     found = [name for name, text in texts.items() if MACHINE_PATH.search(text.decode("latin-1"))]
     assert found == []
+
+
+def test_packages_are_named_without_the_host_of_a_registry() -> None:
+    """pip and npm find a package by its name, wherever they are told to look for it."""
+    command = ["git", "ls-files", "*.md", "*.py", "*.txt", "*.yml", "*.toml", "*.ipynb", "Makefile"]
+    names = subprocess.check_output(command, cwd=ROOT, text=True).splitlines()
+    names = [name for name in names if name != "tests/test_repository.py"]
+    assert len(names) > 100
+    assert [name for name in names if REGISTRY.search(read(name))] == []
 
 
 def test_every_text_is_read_and_written_as_utf_8() -> None:
