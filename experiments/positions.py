@@ -407,8 +407,10 @@ GRID = (1e-3, 2e-3, 4e-3)
 WIDER_GRID = (5e-4, *GRID, 8e-3)  # where the best of GRID is at an end
 SEEDS, FIRST_SEEDS = range(5), range(3)  # the controls and the large model have the first three
 
-MASKED_ONLY = ("alibi-unmasked", "mask-alone")  # a causal mask takes the place of theirs
-CONTROL_ONLY = ("rotary-norm-1", "add-small", "split-16-small")
+# Behind a causal mask, their heads that look ahead would see nothing but their own place. There,
+# ALiBi is "alibi-unmasked".
+MASKED_ONLY = ("alibi", "mask-alone")
+CONTROL_ONLY = ("rotary-norm-1", "add-small", "split-16-small", "add-learned-fast")
 LARGE = ("none", "add", "project", "split-32", "untied", "rotary")
 
 
@@ -475,7 +477,7 @@ def large(task: str) -> list[Setting]:
 
 
 def controls() -> dict[str, list[Setting]]:
-    """Runs that explain, each beside runs of `compared`. All on masked words."""
+    """Runs that explain, each beside runs of `compared`. On masked words, where nothing is said."""
     seeds = FIRST_SEEDS
     root = math.sqrt(SIZES["small"].d_model)
 
@@ -513,6 +515,16 @@ def controls() -> dict[str, list[Setting]]:
         # A trained table starts with small rows and small words. Is it the training, or the size?
         "small rows and words": [
             setting for way in ("add-small", "split-16-small") for setting in with_change(way)
+        ],
+        # Without the factor √d, a trained table learns slowly, and so do words. Does it gain if
+        # both learn as fast as words with the factor do, or the words alone?
+        "trained table, fast": [
+            setting
+            for task in TASKS
+            for setting in (
+                *with_change("add-learned-fast", task=task),
+                *with_change("add-learned", task=task, embedding_rate=root),
+            )
         ],
         "layer norm": [
             setting

@@ -98,11 +98,22 @@ class Add(NoPositions):
 
 
 class AddLearned(Add):
-    """Add a trained table. Words and rows start with the standard deviation 0.02, as in BERT."""
+    """Add a trained table. Words and rows start with the standard deviation 0.02, as in BERT.
 
-    def __init__(self, size: Size) -> None:
-        super().__init__(size, word_std=SMALL_STD, word_factor=1.0)
-        self.rows = nn.Parameter(SMALL_STD * torch.randn(size.seq_len, size.d_model))
+    With a ``factor``, words and rows are stored divided by it and multiplied by it where they are
+    used. So they start as before, and Adam makes them learn that many times as fast.
+    """
+
+    def __init__(self, size: Size, factor: float = 1.0) -> None:
+        super().__init__(size, word_std=SMALL_STD / factor, word_factor=factor)
+        self.factor = factor
+        self.rows = nn.Parameter(SMALL_STD / factor * torch.randn(size.seq_len, size.d_model))
+
+    def enter(self, words: Tensor) -> Tensor:
+        return words + self.factor * self.rows
+
+    def tables(self, words: Tensor) -> tuple[Tensor, Tensor]:
+        return words, self.factor * self.rows
 
 
 class SideBySide(NoPositions):
@@ -260,6 +271,7 @@ WAYS: dict[str, Callable[[Size], NoPositions]] = {
     "add-0.02": lambda size: Add(size, word_std=SMALL_STD, word_factor=1.0),
     "add-small": lambda size: Add(size, SMALL_STD, word_factor=1.0, row_factor=SMALL_ROWS),
     "add-learned": AddLearned,
+    "add-learned-fast": lambda size: AddLearned(size, factor=size.d_model**0.5),
     "split-8": lambda size: SideBySide(size, 8, d_words=size.d_model - 8),
     "split-16": lambda size: SideBySide(size, 16, d_words=size.d_model - 16),
     "split-32": lambda size: SideBySide(size, 32, d_words=size.d_model - 32),

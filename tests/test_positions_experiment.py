@@ -125,6 +125,14 @@ def test_alibi_tells_sides_apart_by_its_mask_alone() -> None:
     assert torch.equal(ahead, back.T)
 
 
+@pytest.mark.parametrize("way", [*experiment.MAIN_WAYS, *experiment.others("next")])
+def test_whoever_predicts_the_next_word_sees_all_the_words_before_it(way: str) -> None:
+    bias = tiny(way, causal=True).bias()
+    assert bias is not None
+    hidden = bias.isneginf()
+    assert torch.equal(hidden, torch.ones_like(hidden).triu(1))
+
+
 @torch.no_grad()
 def test_untied_scores_are_two_products() -> None:
     encoder = tiny("untied")
