@@ -125,7 +125,7 @@ def test_alibi_tells_sides_apart_by_its_mask_alone() -> None:
     assert torch.equal(ahead, back.T)
 
 
-@pytest.mark.parametrize("way", [*experiment.MAIN_WAYS, *experiment.others("next")])
+@pytest.mark.parametrize("way", [*positions_results.MAIN_WAYS, *experiment.others("next")])
 def test_whoever_predicts_the_next_word_sees_all_the_words_before_it(way: str) -> None:
     bias = tiny(way, causal=True).bias()
     assert bias is not None
