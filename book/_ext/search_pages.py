@@ -38,7 +38,8 @@ INVISIBLE = re.compile("[\u2062-\u2064]")
 ARTICLE = re.compile('<article class="bd-article".*?</article>', re.DOTALL)
 PICTURE = re.compile("<(script|svg).*?</\\1>", re.DOTALL)  # a script may hold pictures
 GREEK = re.compile("[Α-Ωα-ω]")
-WORD = re.compile(r"(?=\d*[^\W\d])\w\w+")  # no numbers, and no single letters
+# No single letters, and nothing that begins as a number does, such as 1e4, or 2f of a format.
+WORD = re.compile(r"\b[^\W\d]\w+")
 RELATIONS = "=≠≈<>≤≥≪≫∈∼→⟺"
 ACCENTS = ("mover", "munder", "munderover")
 
