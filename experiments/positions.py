@@ -446,13 +446,14 @@ def compared(task: str, ways: Sequence[str], seed: int) -> list[Setting]:
     return [Setting(way, task=task, steps=STEPS, seed=seed, rate=RATE) for way in ways]
 
 
-def at_best_rate(task: str, ways: Sequence[str]) -> list[Setting]:
+def at_best_rate(task: str, ways: Sequence[str], seed: int) -> list[Setting]:
     """Each way in full length at the rate that was best in its short runs, once these are there."""
     if not all(map(stored, wider_grid(task, ways))):
         return []
     runs = load_results()
     return [
-        replace(usual, rate=best_rate(runs, task, usual.way)) for usual in compared(task, ways, 0)
+        replace(usual, rate=best_rate(runs, task, usual.way))
+        for usual in compared(task, ways, seed)
     ]
 
 
@@ -551,15 +552,27 @@ def controls() -> dict[str, list[Setting]]:
     }
 
 
-def other_rates(
-    name: str, ways_of: Callable[[str], Sequence[str]]
-) -> Iterator[tuple[str, list[Setting]]]:
+GROUPS: dict[str, Callable[[str], Sequence[str]]] = {  # the ways of a task
+    "the ways that matter": lambda task: MAIN_WAYS,
+    "the other ways": others,
+}
+
+
+def other_rates(group: str) -> Iterator[tuple[str, list[Setting]]]:
     """The learning rates of these ways in short runs, and the best of them in full length."""
     for task in TASKS:
-        ways = ways_of(task)
-        yield f"{task}: other learning rates, {name}", narrow_grid(task, ways)
-        yield f"{task}: one rate more, {name}", wider_grid(task, ways)
-        yield f"{task}: the best of these in full, {name}", at_best_rate(task, ways)
+        ways = GROUPS[group](task)
+        yield f"{task}: other learning rates, {group}", narrow_grid(task, ways)
+        yield f"{task}: one rate more, {group}", wider_grid(task, ways)
+        yield f"{task}: the best of these in full, {group}", at_best_rate(task, ways, SEEDS[0])
+
+
+def best_rates_again(group: str) -> Iterator[tuple[str, list[Setting]]]:
+    """The best learning rates in full length, with two seeds more."""
+    for seed in FIRST_SEEDS[1:]:
+        for task in TASKS:
+            settings = at_best_rate(task, GROUPS[group](task), seed)
+            yield f"{task}: seed {seed} at the best rates, {group}", settings
 
 
 def series() -> Iterator[tuple[str, list[Setting]]]:
@@ -574,14 +587,16 @@ def series() -> Iterator[tuple[str, list[Setting]]]:
         if seed == FIRST_SEEDS[-1]:  # what explains comes before what only makes ranges surer
             for name, settings in controls().items():
                 yield f"control: {name}", sorted(settings, key=lambda setting: setting.seed)
-    yield from other_rates("the ways that matter", lambda task: MAIN_WAYS)
+    yield from other_rates("the ways that matter")
+    yield from best_rates_again("the ways that matter")
     yield "length of training", length()
     for task in TASKS:
         yield f"{task}: large model", large(task)
     for task in TASKS:
         for seed in SEEDS:
             yield f"{task}: seed {seed}, the other ways", compared(task, others(task), seed)
-    yield from other_rates("the other ways", others)
+    yield from other_rates("the other ways")
+    yield from best_rates_again("the other ways")
 
 
 # The commands
