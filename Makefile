@@ -41,7 +41,7 @@ bench-site: test-venv book ## measure how pages open on a slow phone
 	@$(BIN)/python tools/bench_site.py
 
 bench: ## measure speed and accuracy beside the peers, in an environment of its own
-	@test -x .venv-bench/bin/python || $(PYTHON) -m venv .venv-bench
+	@test -x .venv-bench/bin/pip || $(PYTHON) -m venv --clear .venv-bench
 	@.venv-bench/bin/pip install -q -r benchmarks/requirements.txt -e .
 	@.venv-bench/bin/python benchmarks/run.py
 
@@ -49,7 +49,7 @@ bench-gpu: venv ## measure table, sum and rotation on an NVIDIA GPU
 	@$(BIN)/python benchmarks/gpu.py
 
 clean: ## remove the environment and everything built
-	@rm -rf .venv .venv-bench _build .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	@rm -rf .venv .venv-bench _build .pytest_cache .mypy_cache .ruff_cache .hypothesis *.egg-info
 
 bare-venv:
 	@$(PYTHON) tools/install.py --bare

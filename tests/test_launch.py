@@ -2,6 +2,7 @@
 
 import copy
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -96,6 +97,8 @@ def test_the_cell_for_colab_does_nothing_elsewhere_or_beside_the_library(
 @pytest.fixture
 def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A repository of one branch, and nothing in the environment that names another."""
+    if not shutil.which("git"):
+        pytest.skip("there is no git")
     for name in ("REPOSITORY", "SERVER_URL", "REF_NAME", "BASE_REF"):
         monkeypatch.delenv(f"GITHUB_{name}", raising=False)
     monkeypatch.setattr(repository, "ROOT", tmp_path)

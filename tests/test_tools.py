@@ -72,6 +72,30 @@ def test_where_pip_fails_its_reason_is_named_and_what_helps(
     assert "WARNING: a warning" in capfd.readouterr().err  # shown as pip says it
 
 
+def test_an_environment_is_used_in_the_folder_where_it_was_made(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Its programs name this folder, so in a copy or under a new name it would run the old code."""
+
+    def look_in(folder: Path) -> None:
+        monkeypatch.setattr(install, "VENV", folder / ".venv")
+        monkeypatch.setattr(install, "PYTHON", folder / ".venv" / "bin" / "python")
+
+    here, there = tmp_path / "here", tmp_path / "another folder"
+    look_in(here)
+    install.make_environment()
+    assert install.is_usable()
+    here.rename(there)
+    look_in(there)
+    assert not install.is_usable()
+    install.make_environment()
+    assert install.is_usable()
+    assert [line.split()[0] for line in capsys.readouterr().out.splitlines()] == [
+        "Creating",
+        "Replacing",
+    ]
+
+
 def make(*arguments: str) -> str:
     """What make prints. The make that runs the tests leaves it no settings in the environment."""
     alone = {name: value for name, value in os.environ.items() if "MAKE" not in name}
@@ -251,8 +275,10 @@ def start_build(folder: Path) -> tuple[subprocess.Popen[str], int]:
     lines = f"import os, time\nopen({str(begun)!r}, 'w').write(str(os.getpid()))\ntime.sleep(300)"
     page = write_page(folder, "page.ipynb", lines)
     code = f"""
+import multiprocessing
 from pathlib import Path
 from tools import build_book
+multiprocessing.set_start_method("forkserver")  # as Python 3.14 does by itself
 build_book.ROOT = build_book.BUILD = Path({str(folder)!r})
 build_book.CACHE = build_book.ROOT / "cache"
 build_book.execute([Path({str(page)!r})])
@@ -353,6 +379,12 @@ def test_a_changed_file_calls_for_the_checks_that_read_it(
 
     monkeypatch.setattr(subprocess, "check_output", git)
     assert set(run_tests.called_for()) == called_for
+
+
+def test_without_git_the_checks_have_to_be_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GIT_DIR", "no-repository")
+    with pytest.raises(SystemExit, match=r"git does not say .* Name the checks instead: style, "):
+        run_tests.called_for()
 
 
 def test_a_site_is_built_once_until_something_changes(

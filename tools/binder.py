@@ -79,7 +79,7 @@ def install(checkout: Path, environment: Path) -> None:
     if subprocess.run([python, "-m", "venv", environment], check=False).returncode:
         sys.exit("The environment was not made; Python says why above.")
     # An index out of reach would otherwise be asked six times for each package.
-    quick = os.environ | {"PIP_RETRIES": "1", "PIP_NO_COMPILE": "1", "PIP_QUIET": "1"}
+    quick = os.environ | {"PIP_RETRIES": "1", "PIP_QUIET": "1"}
     pip = [str(environment / "bin" / "pip"), "install"]
     brought_along = ["jupyterlab", "-c", "constraints.txt"]
     for packages in (brought_along, ["-r", "binder/requirements.txt"]):

@@ -3,6 +3,7 @@
 import errno
 import hashlib
 import logging
+import multiprocessing
 import os
 import re
 import shutil
@@ -152,6 +153,8 @@ def run_notebooks(cache: JupyterCacheAbstract, names: list[str]) -> ExecutorRunR
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     logger = logging.getLogger(__name__)
     logger.setLevel(logging.INFO)  # it tells which notebook is run, and of a failure which cell
+    if sys.platform == "linux":  # `stopping` and `print_memory` need it; Python 3.14 asks for it
+        multiprocessing.set_start_method("fork", force=True)
     executor = load_executor("local-parallel", cache, logger)
     with ended_by_ctrl_c():
         run = executor.run_and_cache(filter_uris=names, timeout=MOST_SECONDS)

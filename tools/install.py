@@ -46,8 +46,8 @@ AFTER_ANOTHER_FAILURE = (
 def main() -> None:
     if sys.version_info < (3, 11):  # noqa: UP036  (the point is to say so)
         sys.exit(
-            f"Python 3.11 or newer is needed, this is {platform.python_version()}. "
-            "Name another one: make book PYTHON=python3.12"
+            f"Python 3.11 or newer is needed, this is {platform.python_version()}. If you have a "
+            "newer one, name it in each command, for example: make book PYTHON=python3.12"
         )
     testing, bare = "--test" in sys.argv[1:], "--bare" in sys.argv[1:]
     try:
@@ -66,7 +66,9 @@ def install_packages(testing: bool) -> None:
     for_readers, for_tests = VENV / "installed", VENV / "installed-for-tests"
     stamp = for_tests if testing else for_readers
     content = b"".join((ROOT / name).read_bytes() for name in INPUTS)
-    state = hashlib.sha256(content + platform.python_version().encode()).hexdigest()
+    # An environment holds the path of its folder, and is of no use in another one.
+    place = f"{platform.python_version()} {ROOT}"
+    state = hashlib.sha256(content + place.encode()).hexdigest()
     if stamp.exists() and stamp.read_text(encoding="utf-8") == state:
         return
     make_environment()
@@ -80,20 +82,30 @@ def install_packages(testing: bool) -> None:
 
 
 def make_environment() -> None:
-    """Make .venv, unless there is one, made by this version of Python.
-
-    Python puts pip in last. So where there is no pip3.11, say, the environment belongs to another
-    version, or was not finished.
-    """
-    pip_of_this_python = f"pip{sys.version_info.major}.{sys.version_info.minor}*"
-    if PYTHON.exists() and any(PYTHON.parent.glob(pip_of_this_python)):
+    """Make .venv, unless there is one that was made here by this version of Python."""
+    if is_usable():
         return
-    print("Creating .venv", flush=True)
+    if VENV.exists():
+        print("Replacing .venv: it is unfinished, or of another Python or folder", flush=True)
+    else:
+        print("Creating .venv", flush=True)
     if subprocess.run([sys.executable, "-m", "venv", "--clear", VENV], check=False).returncode:
         sys.exit(
             "Python could not make a virtual environment and says why above. Mend that and run the "
             "same command again. On Debian and Ubuntu, the package python3-venv may be missing."
         )
+
+
+def is_usable() -> bool:
+    """Whether .venv is finished, and was made in this folder by this version of Python.
+
+    Python puts pip in last. So where there is no pip3.11, say, the environment belongs to another
+    version, or was not finished. Where a folder was copied or renamed, pyvenv.cfg has its old path.
+    """
+    pip_of_this_python = f"pip{sys.version_info.major}.{sys.version_info.minor}*"
+    if not PYTHON.exists() or not any(PYTHON.parent.glob(pip_of_this_python)):
+        return False
+    return f"{VENV}\n" in (VENV / "pyvenv.cfg").read_text(encoding="utf-8")
 
 
 def install_torch() -> None:

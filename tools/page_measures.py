@@ -104,8 +104,7 @@ def cells_outside_solutions(notebook: NotebookNode) -> Iterator[tuple[NotebookNo
         text = cell.source
         if in_solution:  # it began in an earlier cell: say so again, for the pattern to find it
             text = f":::{{solution-start}}\n{text}"
-        # The last mark of the cell decides. rfind gives -1 for a mark that is not there, which is
-        # before every place, and for two such marks the comparison is false.
+        # A solution is open if the last start in this cell comes after the last end (-1: none).
         in_solution = text.rfind("{solution-start}") > text.rfind("{solution-end}")
         yield cell, DROPDOWN.sub(" ", SOLUTION.sub(" ", text))
 

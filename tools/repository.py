@@ -25,6 +25,11 @@ def _git(*arguments: str) -> str:
     return done.stdout.strip()
 
 
+def is_clone() -> bool:
+    """Whether the folder is a repository of git, and not a copy without one."""
+    return (ROOT / ".git").exists() and _git("rev-parse", "--git-dir") != ""
+
+
 def repository_url() -> str:
     """The repository's web address, without a trailing slash or ``.git``, or an empty string."""
     if slug := os.environ.get("GITHUB_REPOSITORY", ""):

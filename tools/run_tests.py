@@ -15,14 +15,16 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from tools.install import why_html_is_not_validated
+from tools.repository import is_clone
 
 ROOT = Path(__file__).resolve().parent.parent
 BIN = Path(sys.executable).parent
 TWO_AT_ONCE = ["pytest", "-q", "-n", "2"]
 SANITIZE = "tests/nbval_sanitize.cfg"
 NBVAL = ["--nbval", "--nbval-current-env", "--nbval-sanitize-with", SANITIZE]
-PYTHON = r".*\.py|pyproject\.toml|constraints\.txt"  # which pins ruff and mypy
-STYLE = rf"{PYTHON}|.*\.ipynb|.*/ruff\.toml"
+# Files that call for a check when they change. constraints.txt has the versions of ruff and mypy.
+PYTHON_FILES = r".*\.py|pyproject\.toml|constraints\.txt"
+STYLE = rf"{PYTHON_FILES}|.*\.ipynb|.*/ruff\.toml"
 EXECUTION = (
     r"(pe_lib|pe_book|experiments|benchmarks|book/data)/.*|book/.*\.ipynb"
     r"|(requirements|constraints)\.txt"
@@ -33,8 +35,8 @@ SITE = rf"{EXECUTION}|(book|tests/site)/.*|_(config|toc)\.yml|tools/.*"
 CHECKS = {
     "style": (["ruff", "check", "."], STYLE),
     "format": (["ruff", "format", "--check", "."], STYLE),
-    "types": (["mypy", "pe_lib", "pe_book", "tests", "tools", "book/_ext"], PYTHON),
-    "types in benchmarks": (["mypy", "benchmarks", "experiments"], PYTHON),
+    "types": (["mypy", "pe_lib", "pe_book", "tests", "tools", "book/_ext"], PYTHON_FILES),
+    "types in benchmarks": (["mypy", "benchmarks", "experiments"], PYTHON_FILES),
     "library": (
         [*TWO_AT_ONCE, "--doctest-modules", "--ignore", "tests/site", "pe_lib", "pe_book", "tests"],
         r"(?!tests/site/).*",
@@ -62,7 +64,7 @@ def main() -> None:
     print()
     for name, (passed, seconds) in results.items():
         print(f"  {'passed' if passed else 'FAILED'}  {seconds:6.1f} s  {name}")
-    if "site" in set(chosen) - set(results) and book_failed(results):
+    if "site" in chosen and "site" not in results and book_failed(results):
         print("  not run            site: the book was not built")
     print(*left_out(), sep="\n")
     failed = sum(not passed for passed, _ in results.values())
@@ -81,7 +83,13 @@ def book_failed(results: dict[str, tuple[bool, float]]) -> bool:
 def called_for() -> list[str]:
     """The checks that the files changed since the last commit call for, new ones included."""
     commands = ["diff", "--name-only", "HEAD"], ["ls-files", "-o", "--exclude-standard"]
-    listed = [subprocess.check_output(["git", *one], cwd=ROOT, text=True) for one in commands]
+    try:
+        listed = [subprocess.check_output(["git", *one], cwd=ROOT, text=True) for one in commands]
+    except (OSError, subprocess.CalledProcessError):
+        sys.exit(
+            "git does not say which files have changed; it has to be installed, and the folder has "
+            f"to be a clone. Name the checks instead: {', '.join(CHECKS)}."
+        )
     files = "".join(listed).splitlines()
     return [
         name
@@ -98,6 +106,11 @@ def left_out() -> Iterator[str]:
         yield (
             "There is no C++ compiler, so what torch.compile generates is not run, only its "
             "graphs. Install g++ to have that checked too."
+        )
+    if not is_clone():
+        yield (
+            "git cannot list the files of this folder, so some rules for all files are not "
+            "checked. Install git and clone the repository to have that checked too."
         )
 
 

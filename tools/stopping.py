@@ -4,6 +4,9 @@ A terminal sends Ctrl+C to all of them. By themselves, those that run notebooks 
 they were and go on with the next notebook. To kill them is not enough, because their pool starts
 another in the place of each. So each leaves the terminal's group, watches the process that has
 started it, and ends when that is gone. A kernel ends by itself when nobody runs its notebook.
+
+All this needs processes that are forked, as on Linux. On macOS and Windows Python starts them in
+another way, and there they may print where they were.
 """
 
 import multiprocessing
@@ -18,21 +21,21 @@ from typing import Any
 
 STOPPED = "Stopped. The same command begins again."
 
-# The process whose children run notebooks, while they do. None at other times, and in the children,
-# because what they start are kernels.
-_runs_notebooks: int | None = None
+# This process, while its children run notebooks, and None at other times. In the children too it is
+# None, because what they start are kernels.
+_parent: int | None = None
 
 
 @contextmanager
 def ended_by_ctrl_c() -> Iterator[None]:
     """Let Ctrl+C end this process, and let its children, which run notebooks, end with it."""
-    global _runs_notebooks
-    _runs_notebooks = os.getpid()
+    global _parent
+    _parent = os.getpid()
     before = signal.signal(signal.SIGINT, _end)
     try:
         yield
     finally:
-        _runs_notebooks = None
+        _parent = None
         signal.signal(signal.SIGINT, before)
 
 
@@ -46,10 +49,10 @@ def _end(*_: Any) -> None:
 
 def _begin_in_child() -> None:
     """What each new child of this process does first. Nothing, unless it is to run notebooks."""
-    global _runs_notebooks
-    if _runs_notebooks is None:
+    global _parent
+    if _parent is None:
         return
-    parent, _runs_notebooks = _runs_notebooks, None
+    parent, _parent = _parent, None  # what this child starts is left alone
     os.setpgrp()  # out of the group to which the terminal sends Ctrl+C
     threading.Thread(target=_end_with, args=(parent,), daemon=True).start()
 
