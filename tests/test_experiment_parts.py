@@ -192,9 +192,9 @@ def test_overlap_by_hand() -> None:
 
 
 def test_rates_are_chosen_by_the_grid(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A way whose best rate is at an end of the grid gets a run at one rate more."""
+    """Rates beyond the grid are tried until the best lies between others, or two have been."""
     made: set[experiment.Setting] = set()
-    best = {"add": 8e-3, "rotary": 5e-4, "none": 2e-3}
+    best = {"add": 8e-3, "rotary": 5e-4, "none": 2e-3, "project": 1}
 
     def load(setting: experiment.Setting) -> positions_results.Run:
         loss = abs(math.log(setting.rate / best[setting.way]))
@@ -203,14 +203,20 @@ def test_rates_are_chosen_by_the_grid(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(experiment, "stored", made.__contains__)
     monkeypatch.setattr(experiment, "load", load)
     monkeypatch.setattr(experiment, "load_results", lambda: list(map(load, made)))
-    for _ in range(2):
+    for _ in range(3):
         assert experiment.at_best_rate("masked", list(best), seed=1) == []
         made.update(experiment.wider_grid("masked", list(best)))
-    for way, rate in best.items():
-        tried = [setting.rate for setting in experiment.wider_grid("masked", [way])]
-        assert sorted(tried) == sorted({*experiment.GRID, rate})
+    grid = set(experiment.GRID)
+    assert {
+        way: {setting.rate for setting in experiment.wider_grid("masked", [way])} for way in best
+    } == {
+        "add": grid | {8e-3, 16e-3},
+        "rotary": grid | {5e-4, 25e-5},
+        "none": grid,
+        "project": grid | {8e-3, 16e-3},
+    }
     chosen = experiment.at_best_rate("masked", list(best), seed=1)
-    assert {setting.way: setting.rate for setting in chosen} == best
+    assert {setting.way: setting.rate for setting in chosen} == best | {"project": 16e-3}
     usual = experiment.compared("masked", list(best), seed=1)
     assert [replace(setting, rate=positions_results.RATE) for setting in chosen] == usual
     large = {setting.rate for setting in experiment.large("masked")}

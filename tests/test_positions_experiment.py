@@ -113,6 +113,30 @@ def test_relative_ways_see_the_offset_alone(way: str) -> None:
     assert (scores.diff(dim=2).nan_to_num(posinf=1).abs() > 1e-5).any()
 
 
+def test_rotary_turns_pair_i_by_10000_to_the_minus_i_over_8() -> None:
+    """Eight pairs in a head of width 16, as Su et al. (2021) write it, with complex numbers."""
+    torch.manual_seed(0)
+    query, key = torch.randn(2, 1, 1, TINY.seq_len, 16)
+    queries, keys = WAYS["rotary"](TINY).turn(query, key)
+    m, n = 3, TINY.seq_len - 1
+    angles = (m - n) * 10000.0 ** (-torch.arange(8) / 8)
+    q = torch.view_as_complex(query[0, 0, m].view(8, 2))
+    k = torch.view_as_complex(key[0, 0, n].view(8, 2))
+    score = (q * k.conj() * torch.polar(torch.ones(8), angles)).real.sum()
+    torch.testing.assert_close(queries[0, 0, m] @ keys[0, 0, n], score)
+
+
+@pytest.mark.parametrize("way", ["alibi", "alibi-unmasked"])
+def test_alibi_has_the_slopes_of_its_paper(way: str) -> None:
+    """With four heads a word of distance 1 costs 1/4, 1/16, 1/64 and 1/256."""
+    bias = WAYS[way](TINY).bias()
+    assert bias is not None
+    assert TINY.heads == 4
+    one_step = [bias[head].diagonal(side).max() for head in range(4) for side in (-1, 1)]
+    finite = sorted({-float(step) for step in one_step if step.isfinite()})
+    assert finite == [1 / 256, 1 / 64, 1 / 16, 1 / 4]
+
+
 def test_untied_positions_are_absolute() -> None:
     assert not depends_on_offset_alone(scores_of_one_word("untied"))
 
