@@ -29,8 +29,7 @@ def beside(name: str, rows: Rows, x: Tensor, axis: int, before: Shape = ()) -> R
         rows = for_each(rows, lambda part: part.transpose(0, 1))
     elif sizes == shape:
         return rows
-    sizes.append(width)
-    return for_each(rows, lambda part: part.view(sizes))
+    return for_each(rows, lambda part: part.view(*sizes, width))
 
 
 def beside_heads(rows: Rows, axis: int) -> Rows | None:

@@ -15,7 +15,9 @@ from pe_lib._checks import FrequencyConfig, Layout, Shape
 from pe_lib._rows_torch import Rows, for_each
 from pe_lib._tracing_torch import is_exporting, is_ordinary, smallest_and_largest
 
-FIRST_ROWS = 4096  # the most rows that the first call of a module caches beyond its own need
+FIRST_ROWS = (
+    4096  # the first call caches as many rows, or max_len if that is less, or what it needs
+)
 
 
 class CachedPositions(nn.Module, Generic[Rows]):
@@ -73,11 +75,12 @@ class CachedPositions(nn.Module, Generic[Rows]):
         super().__setattr__(name, value)
 
     def __getstate__(self) -> dict[str, Any]:
-        return self.__dict__ | {"_cache": {}, "_replaced": []}
+        state: dict[str, Any] = super().__getstate__()  # type: ignore[no-untyped-call]
+        return state | {"_cache": {}, "_replaced": []}
 
     def extra_repr(self) -> str:
         width, base, spacing, given = self.config
-        shown = f"{base=:g}" if given is None else f"frequencies=({given[0]:g}, …)"
+        shown = f"{base=:.15g}" if given is None else f"frequencies=({given[0]:g}, …)"
         if spacing != "paper":
             shown += f", {spacing=}"
         text = f"{width}, max_len={self.max_len}, {shown}, layout={self.layout!r}"
@@ -133,6 +136,7 @@ class CachedPositions(nn.Module, Generic[Rows]):
         found = smallest_and_largest(positions)
         if found is not None and found[0] >= 0:
             last = found[1]
+            # The cache begins at position 0, so it holds all of them if it holds the largest.
             cached = self._cached_rows_that_hold(positions, dtype, last, last + 1)
             if cached is not None:
                 return for_each(cached, partial(functional.embedding, positions))

@@ -205,6 +205,12 @@ def broadcast(name: str, shape: Shape, target: Shape, target_name: str) -> None:
         raise ValueError(f"{name} must broadcast to {target_name} = {target}, got shape {shape}")
 
 
+def one_number(name: str, shape: Shape) -> None:
+    """``shape`` must have no axis."""
+    if shape:
+        raise ValueError(f"{name} must be one number, got shape {shape}")
+
+
 def attention_shapes(
     x: Shape,
     y: Shape,

@@ -72,6 +72,7 @@ class RopeParameters(TypedDict, total=False):
 AT_LEAST = {"mscale": 0, "mscale_all_dim": 0, "factor": 1}  # other numbers must be above 0
 LENGTHS = {"seq_len": 1, "max_position_embeddings": 1, "original_max_position_embeddings": 2}
 DIVISORS = ("short_factor", "long_factor")
+# What an old file may have as "type" beside the "rope_type" that transformers makes of it.
 OLDER_TYPES = {"longrope": ("su", "yarn"), "default": ("mrope",), "mrope": ("default",)}
 NOT_FREQUENCIES = ("mrope_section", "mrope_interleaved", "llama_4_scaling_beta", "finetuned")
 

@@ -252,7 +252,7 @@ def rotation_matrix(
            [ 0.841,  0.54 ]])
     """
     position = _as_positions("offset", offset)
-    check.broadcast("offset", position.shape, (), "one number")
+    check.one_number("offset", position.shape)
     config = check.frequency_config(d_model, base, spacing, frequencies)
     check.choice("layout", layout, check.LAYOUTS)
     dtype = _as_float_dtype(dtype)

@@ -173,7 +173,7 @@ def rotation_matrix(
     check_options(layout, dtype)
     position = as_positions("offset", offset, device)
     check_device_has(dtype, position.device)
-    check.broadcast("offset", tuple(position.shape), (), "one number")
+    check.one_number("offset", tuple(position.shape))
     sin, cos = encode(position, config, "split", dtype).chunk(2)
     upper = torch.hstack((cos.diag(), (-sin).diag()))
     lower = torch.hstack((sin.diag(), cos.diag()))
@@ -269,11 +269,12 @@ class SinusoidalPositionalEncoding(CachedPositions[Encodings]):
 
     The module has no parameter and no buffer. It caches the rows of up to ``max_len`` positions,
     made as they are needed for each device and dtype of x. Sequences may run on past ``max_len``:
-    the cache doubles then. A graph of ``torch.compile`` uses the cache as it was when the
-    graph was compiled if that holds all rows of x, and computes the rows if not.
+    the cache doubles then. A call that starts further on computes its rows. A graph of
+    ``torch.compile`` reads the cache if that holds all rows of x, and computes the rows if not.
+    When the cache has grown, the next call may compile once more.
 
-    The arguments are fixed when the module is made; for others, make a new one. Only the rate of
-    dropout may change.
+    The arguments are fixed when the module is made; for others, make a new one. Only the attribute
+    ``dropout``, an `nn.Dropout`, may change.
 
     ``dropout``, from 0 to 1, is the rate after the sum. ``scale_input`` multiplies the embeddings
     by √d_model first, as the paper does. ``seq_dim`` names the axis of x that counts positions: the
@@ -307,7 +308,7 @@ class SinusoidalPositionalEncoding(CachedPositions[Encodings]):
         rate = check.real("dropout", dropout)
         if not 0 <= rate <= 1:
             raise ValueError(f"dropout must be a number from 0 to 1, got {rate!r}")
-        self.dropout = nn.Dropout(rate)
+        self.dropout: nn.Module = nn.Dropout(rate)
         self._is_made = True
 
     def forward(
@@ -328,7 +329,12 @@ class SinusoidalPositionalEncoding(CachedPositions[Encodings]):
         check.row_width("x", x.shape[-1], self.config.d_model)
         encodings = self._rows_for(x, self._sequence_axis(x), positions, offset, x.dtype)
         total = torch.add(encodings.rows, x, alpha=self.scale)
-        return self.dropout(total) if self.dropout.p else total
+        if (
+            getattr(self.dropout, "p", None) == 0
+        ):  # the call would take a quarter of a short sum's time
+            return total
+        dropped: Tensor = self.dropout(total)
+        return dropped
 
     def _compute_from(
         self, seq_len: int, start: int, dtype: torch.dtype, device: torch.device
@@ -368,7 +374,8 @@ class RotaryPositionalEncoding(CachedPositions[Factors]):
     The sense of turning is that of RoFormer and Llama, q · T(−position), so a score depends on
     positions through their difference alone. The module has no parameter and no buffer. It caches
     the cosines and sines of up to ``max_len`` positions, made as they are needed. Sequences may run
-    on past ``max_len``: the cache doubles then. One module may serve all layers.
+    on past ``max_len``: the cache doubles then. A call that starts further on computes its own. One
+    module may serve all layers.
 
     ``frequencies=`` takes one frequency for each pair that is turned, in place of those of the base
     (rope_theta in other libraries): linear, NTK-aware, YaRN and Llama 3 scaling are other
@@ -503,7 +510,8 @@ class RotaryPositionalEncoding(CachedPositions[Factors]):
         """Cosines and sines of ``positions``, on their device, for many calls of `forward`.
 
         ``positions`` are of a shape that `forward` takes. ``dtype`` is float64 for x of float64,
-        and float32 for any other. The attention factor is included. The result has a type of
+        and float32 for any other. The attention factor is included. Tables made in inference mode
+        cannot be used in training: PyTorch refuses to. The result has a type of
         its own, which knows the settings of this module, such as its base. So cosines and sines
         of another library, or of a layer with another base, which have the same shape, cannot be
         passed by mistake.
@@ -575,7 +583,8 @@ class RotaryPositionalEncoding(CachedPositions[Factors]):
             raise ValueError(_other_settings(settings, self._settings))
         dtype = COMPUTE_DTYPE[x.dtype]
         if factors[0].dtype not in (dtype, COMPLEX_DTYPE[dtype]):
-            raise ValueError(f"tables must be made with dtype={dtype}, got {factors[0].dtype}")
+            got = factors[0].real.dtype
+            raise ValueError(f"tables must be made with dtype={dtype}, got {got}")
         check_same_device("tables", factors[0], x)
         ready = tables.factors_beside_heads
         if ready is not None and axis == tables.axis and fit_heads(ready, x, axis):

@@ -67,7 +67,7 @@ table(4, 8, frequencies=np.ones(4, "float16")) → TypeError: frequencies must b
 encoding([1, 2.0**63], 8) → ValueError: positions ...fit 64 bits, got 9.223372036854776e+18
 encoding(np.array([2**63], np.uint64), 8) → ValueError: ... got 9223372036854775808
 matrix(nan, 8) → ValueError: offset must be finite and fit 64 bits, got nan
-matrix([1, 2], 8) → ValueError: offset must broadcast to one number = (), got shape (2,)
+matrix([1, 2], 8) → ValueError: offset must be one number, got shape (2,)
 rotate(array([[1, 2]]), 1) → TypeError: x must be ... float16, ...float32 or float64, got ...int64
 rotate(array(1.0), 1) → ValueError: x must have ndim of at least 1, got shape ()
 rotate(array([[1.0, 2, 3]]), 1) → ValueError: the last axis ...be a positive even integer, got 3
@@ -178,7 +178,7 @@ rotary()(x, positions=arange(3), tables=rotary().tables(arange(3))) → ValueErr
 rotary()(x, offset=1, tables=rotary().tables(arange(3))) → ValueError: positions and ...got offset 1
 pe.attention_terms(x, x, x, x, eye, eye.to("meta")) → ValueError: w_k and x ...got meta and cpu
 pe.attention_terms(x, x, x.double(), x, eye, eye) → TypeError: e must have ...got ...float64
-matrix(arange(3), 4) → ValueError: offset must broadcast to one number = (), got shape (3,)
+matrix(arange(3), 4) → ValueError: offset must be one number, got shape (3,)
 table(4, 8, frequencies=torch.ones(4).requires_grad_()) → ValueError: ...requires_grad=True
 rotary()(x, tables=rotary(layout="split").tables(arange(3))) → ValueError: ...'interleaved'...
 rotary()(x, tables=[torch.ones(3, 4)] * 2) → TypeError: tables must be what ... got list

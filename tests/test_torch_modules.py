@@ -62,6 +62,25 @@ def test_dropout_comes_after_the_sum() -> None:
     assert torch.allclose(dropped[kept], 2 * expected[kept])
 
 
+def test_any_module_may_take_the_place_of_dropout() -> None:
+    module, x = SinusoidalPositionalEncoding(16, dropout=0.5), torch.randn(2, 7, 16)
+    expected = module.eval()(x)
+    module.dropout = nn.Identity()
+    assert torch.equal(module.train()(x), expected)
+
+
+@pytest.mark.parametrize("kind", [SinusoidalPositionalEncoding, RotaryPositionalEncoding])
+def test_a_compiled_module_is_copied_and_pickled(kind: Any) -> None:
+    """As any module of PyTorch: the copy is not compiled, and follows its own mode."""
+    module, x = kind(16), torch.randn(2, 7, 16)
+    if kind is SinusoidalPositionalEncoding:
+        module = kind(16, dropout=0.9)
+    module.compile(backend="eager")
+    copied = copy.deepcopy(module).eval()
+    assert torch.equal(copied(x), kind(16)(x))
+    assert torch.equal(pickle.loads(pickle.dumps(module)).eval()(x), kind(16)(x))
+
+
 def test_no_call_reaches_what_a_module_holds() -> None:
     """Results are no views; far rows hold nothing; inference mode leaves a module that trains."""
     module, rotary = SinusoidalPositionalEncoding(8, max_len=2), RotaryPositionalEncoding(8, 2)
