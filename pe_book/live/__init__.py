@@ -11,13 +11,13 @@ runs at all, the figure's still is shown: the same drawing, made by the same scr
 """
 
 from pe_book.live.clock import Clock, clock
-from pe_book.live.figure import FOLDER as FOLDER
 from pe_book.live.figure import LiveFigure
 from pe_book.live.formats import Formats, formats
 from pe_book.live.frames import Frames, frames, frames2
 from pe_book.live.orbit import Orbit, orbit
 from pe_book.live.rope import Rope, rope
 from pe_book.live.similarity import Similarity, similarity
+from pe_book.live.still import FOLDER as FOLDER
 from pe_book.live.still import box as box
 from pe_book.live.subspaces import Subspaces, subspaces
 

@@ -105,5 +105,5 @@ const peDraw = (() => {
     return { axes, px, py, back };
   }
 
-  return { arc, arrow, bearing, cell, circle, count, escape, fixed, g, head, line, path, plot, polyline, rect, tag, text, tip };
+  return { arc, arrow, bearing, cell, circle, count, escape, fixed, g, line, path, plot, polyline, tag, text, tip };
 })();

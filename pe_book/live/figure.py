@@ -2,15 +2,12 @@
 
 import math
 from numbers import Integral, Real
-from pathlib import Path
 from typing import Any, ClassVar
 
 import anywidget
 import traitlets
 
 from pe_book.live import still
-
-FOLDER = Path(__file__).parent
 
 
 class Number(traitlets.TraitType[Any, Any]):
@@ -45,7 +42,7 @@ class LiveFigure(anywidget.AnyWidget):
         self.shown = controls
         super().__init__(
             _esm=still.module(self.kind),
-            _css=(FOLDER / "kit.css").read_text(encoding="utf-8"),
+            _css=(still.FOLDER / "kit.css").read_text(encoding="utf-8"),
             figure=self.kind,
             question=question,
             data=data or {},
