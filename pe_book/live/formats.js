@@ -31,10 +31,9 @@ peLive.define("formats", () => {
     const [digits, power] = value.toExponential(1).split("e");
     return `${digits}·10${raised(Number(power))}`;
   }
-  const NAMES = ["float32 angles", "bfloat16 position"]; // of the two rows that are compared
 
   function draw(state, wide) {
-    const { exact, angles, half, held, errors } = numbers(state);
+    const { exact, angles, half, errors } = numbers(state);
     const width = wide ? 580 : 312;
     const left = wide ? 52 : 44;
     const x = { range: [-0.5, PAIRS - 0.5], ticks: [0, 8, 16, 24, 31], label: "" };
@@ -49,11 +48,10 @@ peLive.define("formats", () => {
       x: { ...x, label: "pair i" },
       y: { range: [1e-10, 10], log: true, ticks },
     });
-    const cross = (cx, cy, look) =>
-      path(`M${Math.round(cx * 10) / 10 - 4} ${Math.round(cy * 10) / 10 - 4}l8 8m0-8l-8 8`, look);
+    const corner = (middle) => Math.round(middle * 10) / 10 - 4;
     const marks = [
       (cx, cy) => circle(cx, cy, wide ? 4 : 3, "dot is-plain"),
-      (cx, cy) => cross(cx, cy, "is-error"),
+      (cx, cy) => path(`M${corner(cx)} ${corner(cy)}l8 8m0-8l-8 8`, "is-error"),
     ];
     const series = [angles, half].flatMap((row, which) =>
       row.flatMap((v, i) => {
@@ -62,22 +60,19 @@ peLive.define("formats", () => {
         return [marks[which](rows.px(i), rows.py(v)), below];
       })
     );
-    const legend = (cx, cy, mark, words, look) => mark(cx, cy) + text(cx + 12, cy, words, look);
     const thick = polyline(exact.map((v, i) => [rows.px(i), rows.py(v)]), "exact is-position");
     const bar = (cx, cy) => line(cx - 8, cy, cx + 6, cy, "exact is-position");
-    const [ofAngles, ofHalf] = errors.map((error, k) => `${NAMES[k]}: off by ${small(error)}`);
-    const [firstMark, secondMark] = marks;
-    const legends = wide
-      ? [
-          legend(60, 12, bar, "exact sine", "is-position"),
-          legend(166, 12, firstMark, ofAngles, "is-plain"),
-          legend(414, 12, secondMark, ofHalf, "is-error"),
-        ]
-      : [
-          legend(14, 10, bar, "exact sine", "is-position"),
-          legend(12, 28, firstMark, ofAngles, "is-plain"),
-          legend(12, 46, secondMark, ofHalf, "is-error"),
-        ];
+    const names = [
+      "exact sine",
+      `float32 angles: off by ${small(errors[0])}`,
+      `bfloat16 position: off by ${small(errors[1])}`,
+    ];
+    const looks = ["is-position", "is-plain", "is-error"];
+    const spots = wide ? [[60, 12], [166, 12], [414, 12]] : [[14, 10], [12, 28], [12, 46]]; // prettier-ignore
+    const legends = [bar, ...marks].map((mark, k) => {
+      const [cx, cy] = spots[k];
+      return mark(cx, cy) + text(cx + 12, cy, names[k], looks[k]);
+    });
     const parts = [
       rows.axes,
       under.axes,

@@ -95,12 +95,10 @@ peLive.define("orbit", () => {
   function says(state) {
     const { chords } = numbers(state);
     const [least, most] = [Math.min(...chords), Math.max(...chords)];
-    const even = most - least < 1e-9;
-    const length = even ? fixed(most) : `from ${fixed(least)} to ${fixed(most)}`;
-    const drift = state.pitch ? "and the path drifts away" : "and the path stays bounded";
-    return even
-      ? `Every chord of ${CHORD} steps is ${length} long: each diagonal is one colour, ${drift}.`
-      : `Chords of ${CHORD} steps are ${length} long: the diagonals change colour as x grows.`;
+    const drift = state.pitch ? "drifts away" : "stays bounded";
+    return most - least < 1e-9
+      ? `Every chord of ${CHORD} steps is ${fixed(most)} long: each diagonal is one colour, and the path ${drift}.`
+      : `Chords of ${CHORD} steps are from ${fixed(least)} to ${fixed(most)} long: the diagonals change colour as x grows.`;
   }
 
   const shape = (decay, pitch, stretch) => ({ decay, pitch, stretch });
