@@ -388,8 +388,9 @@ ${formulaHtml(spec, state)}<div class="live__controls">${controls.join("")}
     };
   }
 
-  /** Bring a box to life. */
+  /** Bring a box to life, unless it lives. */
   function hydrate(box) {
+    if ("live" in box.dataset) return;
     const data = box.querySelector("script[type='application/json']");
     const traits = {
       ...JSON.parse(box.dataset.state),
@@ -411,5 +412,5 @@ ${formulaHtml(spec, state)}<div class="live__controls">${controls.join("")}
     waiting.push(...document.querySelectorAll(`.live[data-figure="${name}"]:not([data-live])`));
   }
 
-  return { kinds, copies, define, html, allowAll, defaults, render };
+  return { kinds, copies, define, hydrate, html, allowAll, defaults, render };
 })();

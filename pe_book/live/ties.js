@@ -122,6 +122,7 @@
     button.append(...phrase.childNodes);
     button.addEventListener("click", () => {
       const box = figureOf(button, named);
+      peLive.hydrate(box); // it may still wait
       box.dispatchEvent(new CustomEvent("set-state", { detail: state }));
       if (isInSight(box)) putAway();
       else show(box, button, true);

@@ -334,6 +334,18 @@ def test_a_phrase_far_from_its_figure_brings_a_copy(
         expect(copy).to_have_count(0)
 
 
+def test_a_phrase_need_not_wait_until_the_page_has_loaded(browser: Browser, url: str) -> None:
+    """Figures come to life once it has. One that a phrase asks for comes at once."""
+    with browser.new_page(**DESK) as page:
+        page.route("**/logo.svg", lambda _: None)  # a picture that never comes
+        page.goto(f"{url}book/04_dot_product.html", wait_until="domcontentloaded")
+        page.get_by_role("button", name="160", exact=True).press("Enter")
+        figure = page.locator('.live[data-figure="similarity"]').first
+        expect(figure.locator(".live__says")).to_contain_text("At offset 160")
+        assert page.evaluate("document.readyState") == "interactive"
+        assert page.locator(".live[data-live]").count() == 1
+
+
 def centre(one: Locator) -> tuple[float, float]:
     one.evaluate('one => one.scrollIntoView({ block: "center" })')
     place = one.bounding_box()
