@@ -13,6 +13,7 @@ from xml.etree import ElementTree
 import matplotlib.pyplot as plt
 import numpy as np
 import pytest
+from bs4 import BeautifulSoup
 from ipywidgets import IntSlider, link
 from matplotlib.figure import Figure
 from PIL import Image
@@ -275,12 +276,32 @@ def test_a_still_is_drawn_at_the_state_of_the_controls() -> None:
     assert "PE(3)" not in after
 
 
+def test_what_a_figure_says_is_escaped_once() -> None:
+    said = 'A "hand" at 1 < 2 & 3'
+    figure = live.frames(
+        draw,
+        [1, 2],
+        label=f"label: {said}",
+        describe=lambda _: said,
+        show=lambda _: f"shown: {said}",
+    )
+    box = BeautifulSoup(
+        still.content_of_box("frames", figure.state, dict(figure.data)), "html.parser"
+    )
+    assert box.select("svg")[0]["aria-label"] == said
+    assert box.select(".live__says")[0].text == said
+    (slider,) = box.select("input")
+    assert slider["aria-label"] == box.select(".live__name")[0].text == f"label: {said}"
+    assert slider["aria-valuetext"] == box.select(".live__value")[0].text == f"shown: {said}"
+
+
 def test_text_of_a_page_stays_text() -> None:
     box = live.box("clock", 'Is <b> "bold"?', {"x": 3, "step": 2}, {})
     assert "Is &lt;b&gt; &quot;bold&quot;?" in box
     data = {
         "controls": [{"label": "<i>", "shown": ["</script>"], "buttons": True}],
         "frames": ["<svg/>"],
+        "said": [""],
     }
     held = live.box("frames", "", {"frame": 0}, data)
     assert held.count("</script>") == 1

@@ -1,5 +1,5 @@
 // Prepared drawings, of which the controls choose one: for pictures that need Python.
-peLive.define("frames", ({ controls, frames }) => {
+peLive.define("frames", ({ controls, frames, said }) => {
   const keys = ["frame", "frame2"].slice(0, controls.length);
   const of = ({ label, shown, buttons }) => ({
     label,
@@ -12,7 +12,7 @@ peLive.define("frames", ({ controls, frames }) => {
     controls: Object.fromEntries(keys.map((key, which) => [key, of(controls[which])])),
     plain: true, // a reset is one step away
     saysAloud: true, // what a drawing shows is seen; who hears the page is told when it changes
-    says: (state) => frames[place(state)].match(/aria-label="([^"]*)"/)?.[1] ?? "",
+    says: (state) => said[place(state)],
     frame: (state) => frames[place(state)],
   };
 });

@@ -74,9 +74,11 @@ def frames(
     """
     values = list(values)
     check_frames(len(values), MOST_FRAMES_OF_ONE, start)
-    drawings = [drawing_of(draw(value), describe(value)) for value in values]
+    said = [describe(value) for value in values]
+    drawings = [drawing_of(draw(value), text) for value, text in zip(values, said, strict=True)]
     controls = [control_of(values, label, show, buttons)]
-    return Frames(frame=start, question=question, data={"controls": controls, "frames": drawings})
+    data = {"controls": controls, "frames": drawings, "said": said}
+    return Frames(frame=start, question=question, data=data)
 
 
 def frames2(
@@ -116,12 +118,10 @@ def frames2(
         control_of(first_values, labels[0], show[0], buttons[0]),
         control_of(second_values, labels[1], show[1], buttons[1]),
     ]
-    drawings = [
-        drawing_of(draw(first, second), describe(first, second))
-        for first in first_values
-        for second in second_values
-    ]
-    data = {"controls": controls, "frames": drawings}
+    pairs = [(first, second) for first in first_values for second in second_values]
+    said = [describe(*pair) for pair in pairs]
+    drawings = [drawing_of(draw(*pair), text) for pair, text in zip(pairs, said, strict=True)]
+    data = {"controls": controls, "frames": drawings, "said": said}
     return Frames(frame=start[0], frame2=start[1], question=question, data=data)
 
 

@@ -64,7 +64,7 @@ const peLive = (() => {
     }
     const { log, min, max, step = 1 } = control;
     const limits = log ? { min: 0, max: PARTS, step: 1 } : { min, max, step };
-    const value_ = { value: toRange(control, value), "aria-label": name, "aria-valuetext": shown(control, value) };
+    const value_ = { value: toRange(control, value), "aria-label": name, "aria-valuetext": escape(shown(control, value)) };
     const input = tag("input", { type: "range", "data-key": key, ...limits, ...value_ }).replace("</input>", "");
     const nudge = (by, sign, word) =>
       `<button type="button" data-nudge="${key}" data-value="${by}" aria-label="${sign}, ${word}: ${name}">${sign}</button>`;
