@@ -104,8 +104,8 @@ const peLive = (() => {
     const presets = (spec.presets ?? []).map(
       ([name], which) => `<button type="button" data-preset="${which}">${escape(name)}</button>`
     );
-    const button = (name, said, more = "") => `<button type="button" data-${name}${more}>${said}</button>`;
-    const play = spec.play ? button("play", "Play", ' aria-pressed="false"') : "";
+    const button = (name, said) => `<button type="button" data-${name}>${said}</button>`;
+    const play = spec.play ? button("play", "Play") : "";
     const reset = spec.plain ? "" : button("reset", "Reset");
     return `<div class="live__picture">${pictures(spec, state)}</div>
 ${formulaHtml(spec, state)}<div class="live__controls">${controls.join("")}
@@ -300,11 +300,7 @@ ${formulaHtml(spec, state)}<div class="live__controls">${controls.join("")}
       saying.ariaLive = "polite";
       settle();
     }
-    function say(word) {
-      const [button] = find("[data-play]");
-      button.textContent = word;
-      button.setAttribute("aria-pressed", word === "Pause");
-    }
+    const say = (word) => (find("[data-play]")[0].textContent = word);
 
     /** A hand that was dragged or played goes to the nearest step, and the address follows. */
     function settle() {

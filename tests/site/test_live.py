@@ -329,6 +329,8 @@ def test_presets_play_and_reset(clock: Locator) -> None:
     press("Wrong way round", "stand at position 1, not at 5")
     press("Same Δx, another x", "stand at position 13. PE")
     press("Play", "stand at position 14. PE")  # in whole steps: no motion is wanted
+    # Its name says what it does, so it is no button that stays pressed.
+    assert clock.get_by_role("button", name="Pause").get_attribute("aria-pressed") is None
     time.run_for(1000)
     expect(clock.locator(".live__says")).to_contain_text("stand at position 15. PE")
     press("Pause", "stand at position 15. PE")
