@@ -3,6 +3,7 @@
 peLive.define("orbit", () => {
   const { circle, fixed, line, plot, polyline, tag, text } = peDraw;
   const [COUNT, OMEGA, CHORD] = [40, 0.3, 8];
+  const LAST = COUNT - CHORD - 1; // the x of the last chord
   const CIVIDIS = [[0, 34, 78], [53, 69, 108], [102, 105, 112], [148, 142, 119], [200, 184, 102], [254, 232, 56]]; // prettier-ignore
   const SHADES = 64;
 
@@ -57,7 +58,7 @@ peLive.define("orbit", () => {
     // The path, seen from the front; what the pitch adds goes to the right and a little up.
     const flat = points.map(([a, b, c]) => [a + 0.85 * c, -b - 0.25 * c]);
     const places = fitted(flat, wide ? [8, 18, 330, 168] : [6, 24, 158, 150]);
-    const whole = Math.min(COUNT - CHORD - 1, Math.round(x));
+    const whole = Math.min(LAST, Math.round(x));
     const [from, to] = [places[whole], places[whole + CHORD]];
     const dot = ([cx, cy], look, r) => circle(cx, cy, r, `dot ${look}`);
     // The matrix, its diagonal, and the cell of this chord.
@@ -65,12 +66,12 @@ peLive.define("orbit", () => {
     const edge = (k) => (k + 0.5) * cell;
     const [cx, cy] = [left + edge(whole + CHORD), top + edge(whole)];
     const cased = (draw) => [draw("casing"), draw("cased")];
-    const diagonal = [left + edge(CHORD), top + edge(0), left + edge(COUNT - 1), top + edge(COUNT - 1 - CHORD)];
+    const diagonal = [left + edge(CHORD), top + edge(0), left + edge(COUNT - 1), top + edge(LAST)];
     const href = `data:image/bmp;base64,${bitmap(distances)}`;
     const most = Math.max(2, Math.ceil(Math.max(...chords)));
     const axes = plot({
       ...(wide ? { left: 40, top: 222, width: 298, height: 42 } : { left: 40, top: 240, width: 306, height: 42 }),
-      x: { range: [0, COUNT - CHORD - 1], ticks: [0, 10, 20, 30], label: "x" },
+      x: { range: [0, LAST], ticks: [0, 10, 20, 30], label: "x" },
       y: { range: [0, most], ticks: [0, most] },
     });
     const parts = [
@@ -108,7 +109,7 @@ peLive.define("orbit", () => {
       decay: { label: "decay a step", min: 0, max: 0.08, step: 0.01, value: 0, show: (v) => fixed(v) },
       pitch: { label: "pitch", min: 0, max: 0.1, step: 0.01, value: 0, show: (v) => fixed(v) },
       stretch: { label: "stretch", min: 1, max: 2, step: 0.1, value: 1, show: (v) => fixed(v, 1) },
-      x: { label: "chord from x", min: 0, max: COUNT - CHORD - 1, value: 3 },
+      x: { label: "chord from x", min: 0, max: LAST, value: 3 },
     },
     presets: [
       ["Circle", shape(0, 0, 1)],
@@ -116,7 +117,7 @@ peLive.define("orbit", () => {
       ["Helix", shape(0, 0.06, 1)],
       ["Ellipse", shape(0, 0, 2)],
     ],
-    play: ({ x }, seconds) => ({ x: (x + 5 * seconds) % (COUNT - CHORD) }),
+    play: ({ x }, seconds) => ({ x: x < LAST ? Math.min(LAST, x + 5 * seconds) : 0 }),
     handles: {
       chord: {
         control: "x",

@@ -166,6 +166,26 @@ def test_formats_round_as_processors_do(bench: Page) -> None:
         np.testing.assert_allclose(one["errors"], errors, rtol=0.005, atol=1e-10)
 
 
+# ---- Play ----------------------------------------------------------------------------------------
+
+# What figures show beyond the ends of their ranges while they play, in frames or in whole seconds.
+BEYOND_THE_ENDS = """() => Object.keys(peLive.kinds).filter((kind) => kind !== "frames")
+  .map((kind) => peLive.kinds[kind]({}))
+  .filter(({ play }) => play)
+  .flatMap(({ title, controls, play }) => [1 / 60, 0.1, 1].flatMap((seconds) => {
+    let state = peLive.defaults({ controls });
+    return Array.from({ length: 3000 }).flatMap(() => {
+      state = { ...state, ...play(state, seconds) };
+      const isBeyond = ([key, { min, max }]) => state[key] < min || state[key] > max;
+      return Object.entries(controls).filter(isBeyond).map(([key]) => [title, key, state[key]]);
+    });
+  }))"""
+
+
+def test_what_plays_stays_on_its_sliders(bench: Page) -> None:
+    assert bench.evaluate(BEYOND_THE_ENDS) == []
+
+
 # ---- Stills --------------------------------------------------------------------------------------
 
 DRAW = """([kind, data, state]) => {
