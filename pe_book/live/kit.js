@@ -89,11 +89,12 @@ const peLive = (() => {
   const pictures = (spec, state) =>
     spec.frame ? spec.frame(state) : picture(spec, state, true) + picture(spec, state, false);
 
-  /** The figure's formula with the numbers of its state. Each term is a button that lights its part. */
-  function formulaHtml(spec, state) {
+  /** The figure's formula with the numbers of its state. Each term is a button that lights its part
+      of a figure that lives. */
+  function formulaHtml(spec, state, lives) {
     if (!spec.formula) return "";
     const term = ([words, part, meaning]) =>
-      `<button type="button" class="tie tie-${part}" data-light="${part}" title="${escape(meaning)}" aria-label="${escape(`${words}: ${meaning}`)}">${escape(words)}</button>`; // prettier-ignore
+      `<button type="button"${lives ? "" : " disabled"} class="tie tie-${part}" data-light="${part}" title="${escape(meaning)}" aria-label="${escape(`${words}: ${meaning}`)}">${escape(words)}</button>`; // prettier-ignore
     const terms = spec.formula(state).map((piece) => (Array.isArray(piece) ? term(piece) : escape(piece)));
     return `<p class="live__formula" role="group" aria-label="The formula with these numbers">${terms.join("")}</p>\n`;
   }
@@ -108,7 +109,7 @@ const peLive = (() => {
     const play = spec.play ? button("play", "Play") : "";
     const reset = spec.plain ? "" : button("reset", "Reset");
     return `<div class="live__picture">${pictures(spec, state)}</div>
-${formulaHtml(spec, state)}<div class="live__controls">${controls.join("")}
+${formulaHtml(spec, state, false)}<div class="live__controls">${controls.join("")}
 <div class="live__row live__presets">${play}${presets.join("")}${reset}</div></div>
 <p class="live__says${spec.saysAloud ? " live__aloud" : ""}" aria-live="polite">${escape(spec.says(state))}</p>`;
   }
@@ -181,7 +182,7 @@ ${formulaHtml(spec, state)}<div class="live__controls">${controls.join("")}
         later = setTimeout(() => redraw(!wide), 200);
       }
       const [formula] = find(".live__formula");
-      if (formula) patch(formula, parse(formulaHtml(spec, state)));
+      if (formula) patch(formula, parse(formulaHtml(spec, state, true)));
       const words = spec.says(state);
       if (saying.textContent !== words) saying.textContent = words;
     }

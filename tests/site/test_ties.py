@@ -297,6 +297,9 @@ def test_without_scripts_phrases_are_text_and_formulas_whole(browser: Browser, n
         shown = page.locator("article span[data-state]").filter(visible=True)
         assert shown.count() == len(phrases)
         expect(page.locator(".live__formula").first).to_be_visible()
+        terms = page.locator(".live__formula button")
+        assert terms.evaluate_all("all => all.every((term) => term.disabled)")  # they do nothing
+        assert terms.count()
 
 
 def test_the_formula_of_the_landing_page_is_tied_to_its_clocks(browser: Browser) -> None:
