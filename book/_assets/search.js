@@ -291,13 +291,18 @@ function show(query) {
   if (parsed.corrected.length || parsed.unknown.length)
     Search.output.before(noteOn(query, parsed));
   Search.output.append(...items);
+  finish(countOf(hits));
   // Sphinx marks these words on the page that is opened (sphinx_highlight.js).
   const words = parsed.telling.map(({ word }) => word).join(" ");
   if (SPHINX_HIGHLIGHT_ENABLED) localStorage.setItem("sphinx_highlight_terms", words);
+}
+
+/** Say above the list what came of the search. */
+function finish(said) {
   Search.stopPulse();
   document.getElementById("search-progress")?.replaceChildren();
   Search.title.textContent = "Search Results";
-  Search.status.textContent = countOf(hits);
+  Search.status.textContent = said;
 }
 
 /** How much was found. */
@@ -309,10 +314,11 @@ function countOf({ length }) {
 
 /** Load what stands in the book, as a script: a page on a disk may fetch nothing. */
 function loadBook() {
-  return new Promise((resolve) => {
+  return new Promise((resolve, reject) => {
     const script = element("script");
     script.src = INDEX;
     script.addEventListener("load", resolve);
+    script.addEventListener("error", reject);
     document.head.append(script);
   }).then(readBook);
 }
@@ -320,6 +326,13 @@ function loadBook() {
 let loaded;
 Search.query = async (query) => {
   loaded ??= loadBook(); // with the first query, so that the form alone comes quickly
-  await loaded;
-  show(query);
+  try {
+    await loaded;
+    show(query);
+  } catch (error) {
+    console.error(error);
+    // The index did not come, or an old browser lacks what the search needs.
+    if (!Search.output.hasChildNodes())
+      finish("The search does not work here: load this page again, or use a newer browser.");
+  }
 };

@@ -295,6 +295,20 @@ def test_the_index_is_asked_for_by_its_version(search: Page, url: str) -> None:
     assert f"{url}_static/search_index.js?v={version}" in addresses
 
 
+@pytest.mark.parametrize("lacks", ["the index", "a part of the browser"])
+def test_a_search_that_cannot_work_says_so(lacks: str, browser: Browser, url: str) -> None:
+    with browser.new_page() as page:
+        if lacks == "the index":
+            page.route("**/search_index.js*", lambda route: route.abort())
+        else:
+            page.add_init_script("delete Intl.Segmenter")
+        page.goto(f"{url}search.html?q=wavelength")
+        expect(page.locator(".search-summary")).to_have_text(
+            "The search does not work here: load this page again, or use a newer browser."
+        )
+        expect(page.locator("#search-results h2")).to_have_text("Search Results")
+
+
 def test_the_button_of_the_form_stands_beside_its_field(search: Page, url: str) -> None:
     search.goto(f"{url}search.html")
     form = search.locator(".bd-search-container form.bd-search")
