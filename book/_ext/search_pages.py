@@ -18,7 +18,7 @@ from typing import Any
 import yaml
 from bs4 import BeautifulSoup
 from bs4.element import NavigableString, Tag
-from docutils.utils import new_document
+from docutils import nodes
 from sphinx.application import Sphinx
 from sphinx.search.en import SearchEnglish, english_stopwords
 
@@ -253,16 +253,13 @@ def load_script(app: Sphinx, page: str, template: str, context: dict[str, Any], 
         app.add_js_file("search.js", priority=410, **settings)
 
 
-def leave_empty(app: Sphinx) -> None:
-    """Give Sphinx's own index the titles alone: it asks for every page, and nobody reads it."""
-    if app.builder.format == "html":
-        builder: Any = app.builder
-        index_page = builder.index_page
-        builder.index_page = lambda page, _, title: index_page(page, new_document(""), title)
+def leave_out(app: Sphinx, document: nodes.document, page: str) -> None:
+    """Leave the words of a page out of Sphinx's own index, which nobody reads."""
+    app.env.metadata[page]["nosearch"] = True
 
 
 def setup(app: Sphinx) -> dict[str, bool]:
-    app.connect("builder-inited", leave_empty)
+    app.connect("doctree-resolved", leave_out)
     app.connect("html-page-context", load_script)
     app.connect("build-finished", write_index, priority=960)  # after formulas
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -286,6 +286,14 @@ def test_from_a_disk_everything_is_found_and_said_alike(
             assert hits_of(page, site, query) == hits_of(search, url, query)
 
 
+def test_the_index_of_sphinx_holds_no_words() -> None:
+    """The page of the search asks for it, and the book's own script never reads it."""
+    index = (SITE / "searchindex.js").read_text(encoding="utf-8")
+    held = json.loads(index.removeprefix("Search.setIndex(").removesuffix(")"))
+    assert held["terms"] == held["titleterms"] == held["alltitles"] == {}
+    assert not any(held["titles"])
+
+
 def test_the_index_is_asked_for_by_its_version(search: Page, url: str) -> None:
     """So that no browser keeps an old one when the book has changed."""
     index = (SITE / "_static/search_index.js").read_bytes()
