@@ -215,13 +215,15 @@ def known_words() -> dict[str, list[str]]:
 
 
 def write_index(app: Sphinx, exception: Exception | None) -> None:
-    """Read the pages that this build has written; the others are known already."""
+    """Read the pages that this build has written. The others are known already, and pages that are
+    no longer in the book are forgotten."""
     if exception is not None or app.builder.format != "html":
         return
     path = Path(app.outdir, ADDRESS)
     pages: dict[str, Any] = {}
     if path.exists():
-        pages = json.loads(path.read_text(encoding="utf-8")[len(START) : -len(END)])
+        known_pages = json.loads(path.read_text(encoding="utf-8")[len(START) : -len(END)])
+        pages = {page: read for page, read in known_pages.items() if page in app.env.found_docs}
     for page in app.env.found_docs:
         written = Path(app.outdir, f"{page}.html")
         if written in WRITTEN_PAGES:
