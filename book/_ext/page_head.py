@@ -5,7 +5,6 @@ left out: the sitemap, the canonical link and the shared picture (templates/layo
 """
 
 import functools
-import re
 import textwrap
 from pathlib import Path
 
@@ -18,10 +17,6 @@ from sphinx.errors import ExtensionError
 from sphinx.util.osutil import relative_uri
 from tools.repository import site_address
 
-GREEK = re.compile(
-    r"\\(alpha|beta|[Gg]amma|[Dd]elta|(?:var)?epsilon|eta|[Tt]heta|kappa|[Ll]ambda|mu|nu|[Xx]i|[Pp]i"
-    r"|rho|[Ss]igma|tau|[Pp]hi|chi|[Pp]si|[Oo]mega)(?![a-z])"
-)
 LONGEST_DESCRIPTION = 200  # what the common search engines show
 DESCRIPTIONS = Path(__file__).resolve().parent.parent / "data" / "descriptions.yml"
 
@@ -32,15 +27,10 @@ def set_address(app: Sphinx, config: Config) -> None:
 
 
 def add_metadata(app: Sphinx, document: nodes.document, page: str) -> None:
-    """Describe the page. Let the search find a Greek letter by its name: mathematics is no word to
-    it."""
+    """Describe the page."""
     said = describe(page, document)
-    kinds = (nodes.math, nodes.math_block)
-    formulas = " ".join(node.astext() for kind in kinds for node in document.findall(kind))
     document.insert(0, nodes.meta(name="description", content=said))
     document.insert(0, nodes.meta(property="og:description", content=said))
-    if names := sorted({name.lower() for name in GREEK.findall(formulas)}):
-        document.insert(0, nodes.meta(name="keywords", content=", ".join(names)))
 
 
 @functools.cache
