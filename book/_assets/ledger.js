@@ -59,7 +59,7 @@ function showAll(form) {
 
 /** A link to a claim or a source that is filtered away brings everything back. */
 function reveal(form) {
-  const target = document.getElementById(decodeURIComponent(location.hash.slice(1)));
+  const target = document.querySelector(":target");
   if (!target?.closest("[hidden]")) return;
   showAll(form);
   target.scrollIntoView();
@@ -71,4 +71,8 @@ form.addEventListener("input", () => filter(form));
 form.addEventListener("submit", (event) => event.preventDefault());
 form.querySelector("button").addEventListener("click", () => showAll(form));
 window.addEventListener("hashchange", () => reveal(form));
+// A link to where the page is already changes no hash.
+document.addEventListener("click", ({ target }) => {
+  if (target.closest("a")?.href === location.href) reveal(form);
+});
 filter(form);

@@ -62,5 +62,15 @@ def test_filter(browser: Browser) -> None:
         page.evaluate("location.hash = '#b21'")  # a link to a claim that is hidden shows it
         expect(page.locator("#b21")).to_be_in_viewport()
         check(page, wanted())
+        form.get_by_label("E", exact=True).click()
+        check(page, wanted("E"))
+        page.evaluate("location.hash = '#source-b'")
+        check(page, wanted())
+        form.get_by_label("E", exact=True).click()
+        page.locator("a[href='#source-b']:visible").first.click()  # the address is this one already
+        expect(page.locator("#source-b")).to_be_in_viewport()
+        check(page, wanted())
+        page.evaluate("location.hash = '#%'")  # no name of anything
+        page.wait_for_url("**#%")
         page.emulate_media(media="print")
         expect(form.locator("input:visible")).to_have_count(0)
