@@ -211,9 +211,10 @@ def readout(seen: Array, asked: Array, ridge: float = 0.0, cutoff: float | None 
     """The positions that a linear readout, fitted on the rows ``seen``, reads from those ``asked``.
 
     It has a weight for each column and a constant, and fits x/len(seen) by least squares. A
-    ``ridge`` adds that multiple of the squared weights to what is made small. Without one, `lstsq`
-    takes the smallest of the best weights; ``cutoff`` is its rcond, the share of the largest
-    singular value below which a direction counts as absent.
+    ``ridge`` adds that multiple of the squared weights to what is made small. The constant is one
+    of them, so that it shrinks as well. Without a ridge, `lstsq` takes the smallest of the best
+    weights; ``cutoff`` is its rcond, the share of the largest singular value below which a
+    direction counts as absent.
 
     Examples
     --------

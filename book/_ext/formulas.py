@@ -173,7 +173,11 @@ def add_style_sheet(app: Sphinx, page: str, template: str, context: dict[str, An
 
 
 def insert_formulas(app: Sphinx, exception: Exception | None) -> None:
-    """Put each formula in its place: last, because the pages are searched quicker without them."""
+    """Put each formula in its place.
+
+    The extensions that fix the pages come before, because they parse a page quicker without its
+    formulas. Those that read the finished pages come after.
+    """
     if exception is not None or app.builder.format != "html":
         return
     for path in WRITTEN_PAGES:

@@ -210,10 +210,11 @@ ${formulaHtml(spec, state, false)}<div class="live__controls">${controls.join(""
       const place = Number(target.value);
       let value = fromRange(control, place);
       // On a logarithmic track a small step may not reach the next value: go there.
-      const step = control.log ? place - toRange(control, state[key]) : 0;
-      if (step && allowed(control, value, value) === state[key]) {
-        const decimal = Math.floor(Math.log10(state[key] * (1 + 1e-9 * Math.sign(step))));
-        value = state[key] + Math.sign(step) * (control.digits ? 10 ** (decimal + 1 - control.digits) : 1);
+      const way = control.log ? Math.sign(place - toRange(control, state[key])) : 0;
+      if (way && allowed(control, value, value) === state[key]) {
+        // Down from 1,000 the next value is 990, not 900.
+        const decimal = Math.floor(Math.log10(state[key] * (1 + 1e-9 * way)));
+        value = state[key] + way * (control.digits ? 10 ** (decimal + 1 - control.digits) : 1);
       }
       change({ [key]: value });
       target.value = toRange(control, state[key]);

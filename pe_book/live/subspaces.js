@@ -44,7 +44,8 @@ peLive.define("subspaces", () => {
     const [wx] = at(-part, 0);
     const half = (cx - wx) / 2;
     const deep = half * Math.tan(angle); // V, below the middle of the word's part
-    const under = (deep * (half - 13)) / half < 23 ? deep + 18 : 16;
+    const [halfWidth, bottom] = [13, 23]; // px, of the number; if V crosses it, it goes below V
+    const under = (deep * (half - halfWidth)) / half < bottom ? deep + 18 : 16;
     const [vx, vy] = at(c, s);
     return [
       circle(cx, cy, scale, "axis"),
