@@ -69,11 +69,16 @@ class RopeParameters(TypedDict, total=False):
     finetuned: bool | None
 
 
-AT_LEAST = {"mscale": 0, "mscale_all_dim": 0, "factor": 1}  # other numbers must be above 0
+AT_LEAST = {
+    "mscale": 0,
+    "mscale_all_dim": 0,
+    "factor": 1,
+}  # the others: above 0, rope_theta above 1
 LENGTHS = {"seq_len": 1, "max_position_embeddings": 1, "original_max_position_embeddings": 2}
 DIVISORS = ("short_factor", "long_factor")
-# What an old file may have as "type" beside the "rope_type" that transformers makes of it.
+# For a rope_type, what an old file may have as its "type" beside it.
 OLDER_TYPES = {"longrope": ("su", "yarn"), "default": ("mrope",), "mrope": ("default",)}
+OF_EVERY_TYPE = ("rope_theta", "partial_rotary_factor", *LENGTHS)
 NOT_FREQUENCIES = ("mrope_section", "mrope_interleaved", "llama_4_scaling_beta", "finetuned")
 
 
@@ -85,13 +90,15 @@ def rotary_frequencies(
 ) -> RotaryFrequencies:
     """The frequencies and the attention factor of RoPE, from the fields of a model's configuration.
 
-    For a model of transformers, ``rotary_frequencies(head_dim, **config.rope_parameters)`` gives
-    what the model turns by, and both results go to the module:
+    For most models of transformers, ``rotary_frequencies(head_dim, **config.rope_parameters)``
+    gives what the model turns by, and both results go to the module:
     ``RotaryPositionalEncoding(head_dim, frequencies=…, attention_factor=…)``, with
     ``rotary_dim=2 * len(frequencies)`` where only a part of each head turns. A configuration that
     has one set of fields for each kind of layer, such as Gemma 3's, needs one call for each.
 
-    ``head_dim`` is the width of one head, a positive even integer. Every type needs ``rope_theta``,
+    ``head_dim`` is the width of one head, a positive even integer. Where a model keeps the part of
+    a head that turns apart from the rest, as DeepSeek does, it is the width of this part
+    (``qk_rope_head_dim``). Every type needs ``rope_theta``,
     the base, above 1, which has no default because each family of models has its own. Every type
     takes ``partial_rotary_factor``, the part of the head that turns (1 by default).
 
@@ -125,22 +132,23 @@ def rotary_frequencies(
         Needs L, and ``factor`` or ``max_position_embeddings``. Pairs that make more than
         ``beta_fast`` turns (32) within L stay, pairs that make less than ``beta_slow`` (1) are
         divided by s, with a ramp between them that is linear in i (Peng et al., 2024). The first
-        pair always stays. ``truncate=False`` leaves the ends of the ramp unrounded. Let
+        pair always stays. ``truncate=False`` leaves the ends of the ramp unrounded (transformers
+        reads a null in a file as False, and here None is left out, which means True). Let
         m(a) = 0.1·a·ln s + 1. The attention factor is ``attention_factor`` if it is given. If not,
-        it is m(mscale)/m(mscale_all_dim) if both are given and not 0, and m(1) otherwise. An L is
-        refused within which all pairs make far fewer turns than ``beta_slow``, or far more than
-        ``beta_fast``. There the formula of YaRN's authors, which is that of transformers, runs
-        backwards: it keeps the pairs that should be divided, or divides those that should stay.
+        it is m(mscale)/m(mscale_all_dim) if both are given and not 0, and m(1) otherwise. If all
+        pairs make far fewer turns than ``beta_slow`` within L, or far more than ``beta_fast``, L is
+        refused. There the formula of YaRN's authors, which is that of transformers, runs backwards:
+        it keeps the pairs that should be divided, or divides those that should stay.
     ``"longrope"``
         Needs L, ``seq_len``, ``short_factor`` and ``long_factor``, and ``factor`` or
         ``max_position_embeddings``. ω_i/short_factor[i] for texts up to L, ω_i/long_factor[i] for
         longer ones (Ding et al., 2024). The attention factor is ``attention_factor``, or else
-        √(1 + ln s/ln L).
+        √(1 + ln s/ln L). ``"su"`` is its name in early files of Phi-3.
     ``"llama3"``
         Needs L, ``factor``, ``low_freq_factor`` and ``high_freq_factor``. Pairs that make more than
         ``high_freq_factor`` turns within L stay, pairs that make less than ``low_freq_factor`` are
         divided by s, and the others are a mean of the two, weighted by their number of turns
-        (Llama Team, 2024).
+        (Llama Team, 2024). If both are the same number, as in Llama 4 Scout, no pair is between.
     ``"proportional"``
         The first ``partial_rotary_factor`` of the pairs have the frequencies of the whole head, and
         the others stand still: their frequency is 0. All are divided by ``factor``, if given.
@@ -148,6 +156,10 @@ def rotary_frequencies(
     Where ``factor`` is left out of ``"yarn"`` or ``"longrope"``, it is ``max_position_embeddings``
     divided by L. If ``factor`` is given, it is used even if it disagrees with these lengths, as in
     the file of a model that was extended later and keeps its old ``max_position_embeddings``.
+
+    Two families have fields of their own. HunYuan's ``"dynamic"`` with an ``alpha`` is ``"ntk"``
+    with that ``factor``. Phi-3.5-MoE's ``"longrope"`` has ``short_mscale`` and ``long_mscale``: the
+    one for your ``seq_len`` is the ``attention_factor``.
 
     **A filled cache.** Only ``"dynamic"`` and ``"longrope"`` depend on ``seq_len``, the length of
     the longest text that the frequencies will serve. Cached keys keep the rotation with which they
@@ -175,7 +187,8 @@ def rotary_frequencies(
     A field that is missing, out of range, or not used by the ``rope_type`` gets a ``ValueError``
     that names it, its value and what is allowed; None counts as left out. There is one exception:
     ``seq_len``, ``max_position_embeddings`` and ``original_max_position_embeddings`` describe the
-    model rather than its scaling, so every type accepts them. An unknown name gets a ``TypeError``.
+    model rather than its scaling, so every type accepts them. A value of a wrong type, such as
+    ``factor="4"``, and an unknown name get a ``TypeError``.
 
     >>> fields = {"rope_theta": 100, "rope_type": "linear", "factor": 4}
     >>> rotary_frequencies(8, **fields).frequencies.round(4)
@@ -193,14 +206,13 @@ def rotary_frequencies(
         for name, value in {**rope_parameters, "seq_len": seq_len}.items()
         if value is not None and name not in NOT_FREQUENCIES
     }
-    rope_type = _rope_type(fields.pop("rope_type", None), fields.pop("type", None))
+    rope_type = _rope_type(fields)
     fields = {"partial_rotary_factor": 1.0} | fields
     scaling = SCALINGS[rope_type]
     used_fields = _used_fields(rope_type, scaling, fields)
     rotary_dim = head_dim
     if rope_type != "proportional":  # which sets the frequency of the other pairs to 0 instead
         rotary_dim = _rotary_dim(head_dim, fields["partial_rotary_factor"])
-    _check_lengths(fields)
 
     config = check.frequency_config(rotary_dim, fields["rope_theta"], "paper")
     unscaled = _exact.frequencies(config).omega.copy()
@@ -355,8 +367,8 @@ def _ends_of_ramp(
 ) -> tuple[float, float]:
     """YaRN's ramp as two indices: pairs up to the first stay, pairs from the last on are divided.
 
-    The formula cuts the first off at 0 and the last at the last entry, and neither at its other
-    side. So where the whole ramp lies before 0 or behind the last entry, its ends change places:
+    The formula raises the first to 0 but never lowers it to the last entry, and lowers the last to
+    the last entry but never raises it to 0. So where the whole ramp lies before 0 or behind the last entry, its ends change places:
     pairs that should be divided stay, or the other way round. Transformers does so without a word.
     Here such a trained length is refused.
     """
@@ -375,13 +387,13 @@ def _ends_of_ramp(
         first, last = math.floor(first), math.ceil(last)
     last_entry = 2 * pairs - 1
     name = "original_max_position_embeddings"
-    if last < 0:
+    if last < 0:  # rounded up, so the real number is −1 or less
         shortest = length_for(-1 if truncate else 0, beta_slow)
         raise ValueError(
             f"{name} must be greater than {shortest:.6g} for beta_slow = {beta_slow}, or every "
             f"pair makes too few turns within it, got {trained_length}"
         )
-    if first > last_entry:
+    if first > last_entry:  # rounded down
         longest = length_for(last_entry + 1 if truncate else last_entry, beta_fast)
         raise ValueError(
             f"{name} must be less than {longest:.6g} for beta_fast = {beta_fast} and "
@@ -432,12 +444,14 @@ def _llama3(
     high_freq_factor: float,
 ) -> RotaryFrequencies:
     """Llama 3.1's own: the weight of the unscaled frequency rises with the number of turns."""
-    if low_freq_factor >= high_freq_factor:
+    if low_freq_factor > high_freq_factor:
         raise ValueError(
-            f"low_freq_factor must be less than high_freq_factor = {high_freq_factor}, "
+            f"low_freq_factor must be at most high_freq_factor = {high_freq_factor}, "
             f"got {low_freq_factor}"
         )
     turns = original_max_position_embeddings * unscaled / (2 * math.pi)
+    if low_freq_factor == high_freq_factor:  # a step, as in Llama 4 Scout
+        return RotaryFrequencies(np.where(turns > low_freq_factor, 1, 1 / factor) * unscaled, 1.0)
     kept = np.clip((turns - low_freq_factor) / (high_freq_factor - low_freq_factor), 0, 1)
     return RotaryFrequencies((1 - kept) * unscaled / factor + kept * unscaled, 1.0)
 
@@ -473,6 +487,11 @@ def _factor_or_ratio(factor: float | None, longest: int | None, trained: int) ->
             "factor must be given, or max_position_embeddings, whose ratio to "
             f"original_max_position_embeddings takes its place: {_allowed('factor')}; got neither"
         )
+    if trained > longest:
+        raise ValueError(
+            "original_max_position_embeddings must be at most max_position_embeddings = "
+            f"{longest} where factor is left out, got {trained}"
+        )
     return longest / trained
 
 
@@ -482,28 +501,42 @@ def _factor_or_ratio(factor: float | None, longest: int | None, trained: int) ->
 def _check_names(fields: RopeParameters) -> None:
     known = RopeParameters.__annotations__
     for name, value in fields.items():
+        if name not in known and isinstance(value, dict):
+            whole = name in ("rope_parameters", "rope_scaling")
+            given = f"**{name}" if whole else f"**rope_parameters[{name!r}]"
+            what = "the fields themselves" if whole else "the fields of one kind of layer"
+            raise TypeError(f"{what} must be given, as in {given}, got a dict named {name!r}")
+    for name in fields:
         if name in known:
             continue
-        if isinstance(value, dict):
-            raise TypeError(
-                "the fields of one kind of layer must be given, as in "
-                f"**rope_parameters[{name!r}], got a dict named {name!r}"
-            )
         allowed = ", ".join(["seq_len", *known])
         raise TypeError(f"{name!r} is no field of rope_parameters: allowed are {allowed}")
 
 
-def _rope_type(rope_type: str | None, older: str | None) -> str:
-    """The type that the two fields of this meaning name. Both may be there: transformers keeps the
-    ``type`` of an old file beside the ``rope_type`` that it makes of it."""
-    named = next((name for name in (rope_type, older) if name is not None), "default")
-    check.choice("rope_type", named, tuple(SCALINGS))
-    if older is not None and older != named and older not in OLDER_TYPES.get(named, ()):
+def _rope_type(fields: dict[str, Any]) -> str:
+    """The type that ``rope_type`` and ``type``, its older name, say; both are taken out of the
+    fields. Both may be there: transformers keeps the ``type`` of an old file beside the
+    ``rope_type`` that it makes of it."""
+    rope_type, older = fields.pop("rope_type", None), fields.pop("type", None)
+    if rope_type is None and older is None:
+        scaling = [name for name in fields if name not in OF_EVERY_TYPE]
+        if scaling:
+            raise ValueError(
+                f"rope_type must be given beside {scaling[0]}, which 'default', the type without "
+                f"one, does not use: one of {', '.join(map(repr, SCALINGS))}; got None"
+            )
+        return "default"
+    if rope_type is None:
+        named = "longrope" if older == "su" else older
+        check.choice("type", named, tuple(SCALINGS))
+        return str(named)
+    check.choice("rope_type", rope_type, tuple(SCALINGS))
+    if older is not None and older != rope_type and older not in OLDER_TYPES.get(rope_type, ()):
         raise ValueError(
             "rope_type and type, its older name, must say the same or one of them be left out, "
             f"got rope_type {rope_type!r} and type {older!r}"
         )
-    return named
+    return str(rope_type)
 
 
 def _checked(name: str, value: Any) -> Any:
@@ -564,16 +597,6 @@ def _rotary_dim(head_dim: int, partial_rotary_factor: float) -> int:
     return rotary_dim
 
 
-def _check_lengths(fields: dict[str, Any]) -> None:
-    trained = fields.get("original_max_position_embeddings", 1)
-    longest = fields.get("max_position_embeddings", trained)
-    if trained > longest:
-        raise ValueError(
-            "original_max_position_embeddings must be at most "
-            f"max_position_embeddings = {longest}, got {trained}"
-        )
-
-
 def _used_fields(
     rope_type: str, scaling: Callable[..., RotaryFrequencies], fields: dict[str, Any]
 ) -> dict[str, Any]:
@@ -586,9 +609,8 @@ def _used_fields(
             raise ValueError(
                 f"{name} must be given for rope_type {rope_type!r}: {_allowed(name)}; got None"
             )
-    of_every_type = ("rope_theta", "partial_rotary_factor", *LENGTHS)
     for name, value in fields.items():
-        if name not in parameters and name not in of_every_type:
+        if name not in parameters and name not in OF_EVERY_TYPE:
             raise ValueError(
                 f"{name} must be left out for rope_type {rope_type!r}, which does not use it, "
                 f"got {check.brief(value)}"

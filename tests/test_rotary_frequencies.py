@@ -40,6 +40,7 @@ def divisors(pairs: int, last: float) -> list[float]:
 
 
 PLAIN = {"rope_theta": 10_000.0}
+LLAMA_4_SCOUT = {**LLAMA_3_1, "factor": 16.0, "high_freq_factor": 1.0}
 GPT_OSS = {
     "rope_type": "yarn",
     "rope_theta": 150_000.0,
@@ -115,6 +116,8 @@ CASES: list[tuple[str, int, int, dict[str, Any], list[int]]] = [
     ("llama3, 3.1", 128, 131_072, LLAMA_3_1, [1]),
     ("llama3, 3.2", 64, 131_072, {**LLAMA_3_1, "factor": 32.0}, [1]),
     ("llama3, one sharp step", 64, 131_072, {**LLAMA_3_1, "high_freq_factor": 1.001}, [1]),
+    ("llama3, 4 Scout", 128, 10_485_760, LLAMA_4_SCOUT, [1]),
+    ("llama3, tuned on shorter texts", 128, 4096, LLAMA_3_1, [1]),
     ("llama3, part of a head", 64, 16_384, {**LLAMA_3_1, "partial_rotary_factor": 0.5}, [1]),
     ("proportional", 64, 4096, {**PROPORTIONAL, "partial_rotary_factor": 0.25}, [1]),
     ("proportional, rounded down", 72, 4096, {**PROPORTIONAL, "partial_rotary_factor": 0.35}, [1]),
@@ -207,11 +210,15 @@ def test_other_spellings_of_the_same_fields() -> None:
 def test_both_names_of_the_type_as_transformers_keeps_them_of_an_old_phi_3(older: str) -> None:
     lists = {name: PHI_LONGROPE[name] for name in ("short_factor", "long_factor")}
     old = {"type": older, "factor": 32.0, "original_max_position_embeddings": 4096, **lists}
+    in_the_file = {**PLAIN, **old}
     kept = Phi3Config(rope_scaling=old, original_max_position_embeddings=4096).rope_parameters
     assert (kept["rope_type"], kept["type"]) == ("longrope", older)
     found = pe.rotary_frequencies(96, seq_len=1, **kept)
     expected = pe.rotary_frequencies(96, **LONGROPE)
     assert np.array_equal(found.frequencies, expected.frequencies)
+    if older == "su":  # which the file alone means too
+        of_file = pe.rotary_frequencies(96, seq_len=1, **in_the_file)
+        assert np.array_equal(of_file.frequencies, expected.frequencies)
 
 
 def test_both_names_of_the_type_as_transformers_keeps_them_of_an_old_qwen2_vl() -> None:
@@ -459,7 +466,7 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     ({}, NO_BASE.format("default")),
     ({"rope_type": "su"}, "ValueError: rope_type must be one of 'default', ..., got 'su'"),
     ({"rope_type": 3}, "ValueError: rope_type must be one of 'default', ..., got 3"),
-    ({"type": "axial"}, "ValueError: rope_type must be one of 'default', ..., got 'axial'"),
+    ({"type": "axial"}, "ValueError: type must be one of 'default', ..., got 'axial'"),
     *[
         (
             {**LINEAR, "factor": 2.0, **names},
@@ -477,6 +484,15 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     (
         {"full_attention": {"factor": 4}},
         "TypeError: ...rope_parameters['full_attention']...",
+    ),
+    (
+        {"sliding_attention": None, "full_attention": {"factor": 4}},
+        "TypeError: ...rope_parameters['full_attention']...",
+    ),
+    (
+        {"rope_scaling": {"factor": 4}},
+        "TypeError: the fields themselves must be given, as in **rope_scaling, got a dict named "
+        "'rope_scaling'",
     ),
     *[
         (
@@ -510,8 +526,12 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     ({**LINEAR, "factor": math.nan}, "ValueError: factor must be a finite real number, got nan"),
     ({**LINEAR, "factor": "4"}, "TypeError: factor must be a finite real number, got '4'"),
     (
-        {**PLAIN, "factor": 4},
+        {**PLAIN, "rope_type": "default", "factor": 4},
         "ValueError: factor must be left out for rope_type 'default',... got 4.0",
+    ),
+    (
+        {**LLAMA_3_1, "rope_type": None},
+        "ValueError: rope_type must be given beside factor, ...: one of 'default', ...; got None",
     ),
     (
         {**YARN, "low_freq_factor": 1},
@@ -542,9 +562,9 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
         "; got neither",
     ),
     (
-        {**YARN, "max_position_embeddings": 2048},
+        {**YARN, "factor": None, "max_position_embeddings": 2048},
         "ValueError: original_max_position_embeddings must be at most max_position_embeddings = "
-        "2048, got 4096",
+        "2048 where factor is left out, got 4096",
     ),
     ({**YARN, "original_max_position_embeddings": 1}, "ValueError: original... at least 2, got 1"),
     (
@@ -581,8 +601,8 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     ),
     ({**LONGROPE, "long_factor": 2.0}, "TypeError: long_factor must be a list ..., got 2.0"),
     (
-        {**LLAMA_3_1, "low_freq_factor": 4.0},
-        "ValueError: low_freq_factor must be less than high_freq_factor = 4.0, got 4.0",
+        {**LLAMA_3_1, "low_freq_factor": 4.5},
+        "ValueError: low_freq_factor must be at most high_freq_factor = 4.0, got 4.5",
     ),
 ]
 
