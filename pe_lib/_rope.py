@@ -368,9 +368,9 @@ def _ends_of_ramp(
     """YaRN's ramp as two indices: pairs up to the first stay, pairs from the last on are divided.
 
     The formula raises the first to 0 but never lowers it to the last entry, and lowers the last to
-    the last entry but never raises it to 0. So where the whole ramp lies before 0 or behind the last entry, its ends change places:
-    pairs that should be divided stay, or the other way round. Transformers does so without a word.
-    Here such a trained length is refused.
+    the last entry but never raises it to 0. So where the whole ramp lies before 0 or behind the
+    last entry, its ends change places: pairs that should be divided stay, or the other way round.
+    Transformers does so without a word. Here such a trained length is refused.
     """
 
     def pair_that_makes(turns: float) -> float:

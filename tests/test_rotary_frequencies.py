@@ -210,7 +210,7 @@ def test_other_spellings_of_the_same_fields() -> None:
 def test_both_names_of_the_type_as_transformers_keeps_them_of_an_old_phi_3(older: str) -> None:
     lists = {name: PHI_LONGROPE[name] for name in ("short_factor", "long_factor")}
     old = {"type": older, "factor": 32.0, "original_max_position_embeddings": 4096, **lists}
-    in_the_file = {**PLAIN, **old}
+    in_the_file: dict[str, Any] = {**PLAIN, **old}
     kept = Phi3Config(rope_scaling=old, original_max_position_embeddings=4096).rope_parameters
     assert (kept["rope_type"], kept["type"]) == ("longrope", older)
     found = pe.rotary_frequencies(96, seq_len=1, **kept)
