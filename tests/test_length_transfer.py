@@ -74,6 +74,10 @@ def test_ways_to_stretch_by_hand() -> None:
     assert (ratios["YaRN"][slow] == 1 / 4).all()
     kept = (24 / (2 * math.pi) - 1) / 31  # of the fastest, which goes round 3.8 times
     assert ratios["YaRN"][0].item() == pytest.approx(kept + (1 - kept) / 4)
+    # 32 turns are made by pair −1.8 and one turn by pair 1.2. From the whole numbers beyond them,
+    # no lower than 0, pairs are mixed evenly: 0 is kept, 2 is divided, and 1 is half of each.
+    by_pair = torch.tensor([1, (1 + 1 / 4) / 2] + [1 / 4] * 6, dtype=torch.float64)
+    torch.testing.assert_close(ratios["YaRN by pair"], by_pair)
     fastest = torch.arange(8) == 0
     alone, others = (
         experiment.stretched(omega, way, 4) / omega
@@ -116,7 +120,8 @@ def job(run: dict[str, Any]) -> Any:
 
 def test_a_stored_run_comes_out_again() -> None:
     """To the last digit on the processor it was made on. On another rounding differs, and 500 steps
-    carry it on: the tolerances are wider than what other seeds give."""
+    carry it on: the tolerances are wider than what the other stored seeds give, though not than
+    what any seed could give."""
     rotary = ("small", "rotary", "copy", 4)
     (stored,) = (run for run in STORED["runs"] if job(run) == rotary)
     again = experiment.run(rotary)
