@@ -16,6 +16,7 @@ from torch import Tensor, nn
 from experiments import length_transfer, positions_results, rank
 from experiments import positions as experiment
 from experiments.positions_model import WAYS, Layer, NoPositions, RelativeBias
+from pe_lib.torch import frequencies
 
 
 class Recorder(torch.optim.SGD):
@@ -91,10 +92,14 @@ def test_words_are_drawn_as_large_as_the_way_says(way: str, std: float) -> None:
     words = encoder.embed.weight * encoder.way.word_factor
     assert float(words.std()) == pytest.approx(std, rel=0.1)
     if way == "project":  # which keeps them as large as they are in `add`
-        words, _ = encoder.way.tables(words) or (words, words)
+        found = encoder.way.tables(words)
+        assert found
+        words, _ = found
         assert float(words.std()) == pytest.approx(1, rel=0.2)
     if way.startswith("add-learned"):
-        _, rows = encoder.way.tables(words) or (words, words)
+        found = encoder.way.tables(words)
+        assert found
+        _, rows = found
         assert float(rows.std()) == pytest.approx(0.02, rel=0.2)
     if way.endswith("-small"):
         rows = dict(encoder.way.named_buffers())["rows"]
@@ -340,3 +345,7 @@ def test_frequencies_are_stretched_from_those_of_training() -> None:
         for model in (once, twice)
     ]
     assert all(map(torch.equal, *omegas))
+    trained = frequencies(length_transfer.SMALL.d_model // length_transfer.HEADS).double()
+    expected = length_transfer.stretched(trained, "YaRN", 4)
+    assert not torch.equal(expected, trained)
+    assert all(torch.equal(omega, expected) for omega in omegas[0])
