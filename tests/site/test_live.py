@@ -62,6 +62,7 @@ def test_clock_computes_what_the_library_does(bench: Page) -> None:
         matrix = pe.rotation_matrix(step, 8, base=16)
         matrix = matrix if state["block"] == "T" else matrix.T
         row, after = pe.sinusoidal_encoding([x, x + step], 8, base=16, dtype=np.float64)
+        assert len(dials) == 4
         for i, dial in enumerate(dials):
             pair = slice(2 * i, 2 * i + 2)
             found = (dial["before"], dial["matrix"], dial["moved"], dial["after"])
