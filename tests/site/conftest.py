@@ -8,6 +8,9 @@ from playwright.sync_api import Browser, expect, sync_playwright
 from tools.browser import start_browser
 from tools.built_site import SITE, serve
 
+# Some tests are listed page by page, and without a page there is nothing to list.
+if not SITE.is_dir():
+    raise pytest.UsageError(f"There is no built site at {SITE}: run `make book` first.")
 expect.set_options(timeout=30_000)  # milliseconds: a busy machine is no fault of the site
 
 
@@ -21,7 +24,5 @@ def browser() -> Iterator[Browser]:
 
 @pytest.fixture(scope="session")
 def url() -> Iterator[str]:
-    if not SITE.is_dir():
-        pytest.fail(f"There is no built site at {SITE}: run `make book` first.")
     with serve() as address:
         yield address

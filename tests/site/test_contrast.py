@@ -104,6 +104,13 @@ def test_the_zero_of_a_heat_map_is_dark_on_a_dark_page(name: str) -> None:
                 assert contrast(hex_of(red, green, blue), GROUND) < 1.2, which
 
 
+def test_the_pictures_of_heat_maps_are_found() -> None:
+    """Where none were found, their zero would pass on every page."""
+    drawings = {which for name in PAGES for which in STILL.findall(text_of(name))}
+    found = [pictures(SITE / "_images" / f"{which}.svg") for which in drawings]
+    assert sum(map(len, found)) >= 30
+
+
 def test_a_faint_line_and_a_faint_text_are_found(sheet: Page) -> None:
     """A measurement that finds nothing would pass everything: here it has something to find."""
     sheet.set_content(
