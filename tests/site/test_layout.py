@@ -36,7 +36,9 @@ def test_the_landing_page_opens_on_its_formula_its_first_door_and_its_clocks(
     with visit(browser, (SITE / LANDING).as_uri(), viewport=viewport) as page:
         for part in ("article h1 + p", "article div.math", "article .start a"):
             expect(page.locator(part).first).to_be_in_viewport(ratio=1)
-        for dial in page.locator(".live-picture:visible .dial").all():
+        dials = page.locator(".live-picture:visible .dial")
+        expect(dials).to_have_count(4)
+        for dial in dials.all():
             expect(dial).to_be_in_viewport(ratio=1)
 
 
@@ -126,14 +128,16 @@ def test_appendices_stand_in_the_order_of_their_letters() -> None:
 
 
 def test_the_first_figure_of_a_page_is_its_first() -> None:
-    for name in PAGES:
-        numbers = [
-            found.text.strip().removeprefix("Fig. ")
-            for found in parsed(SITE / name).select("figcaption .caption-number")
-        ]
-        assert [number.split(".")[-1] for number in numbers] == [
-            str(count) for count in range(1, len(numbers) + 1)
-        ], name
+    """Each figure has a number. In a chapter that of the chapter stands before it, and in an
+    appendix its letter."""
+    for name in NOTEBOOKS:
+        page = parsed(SITE / name)
+        numbers = [number.text.strip() for number in page.select("figcaption .caption-number")]
+        place = re.match(r"book/0?(\d+|c)_", name)
+        before = f"{place[1].upper()}." if place else ""
+        figures = range(1, len(page.select("figcaption")) + 1)
+        assert figures or name not in CHAPTERS, name
+        assert numbers == [f"Fig. {before}{count}" for count in figures], name
 
 
 def test_the_page_of_mistakes_opens_on_its_table() -> None:
