@@ -1,6 +1,7 @@
 """Read the text of a notebook: its prose, its code, and the numbers that both state."""
 
 import ast
+import builtins
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -71,8 +72,9 @@ def stated_in(prose: str) -> Iterator[tuple[str, Number]]:
     """The kind and the value of each result that a prose text states, and a cell has to show.
 
     A percentage, a ratio ("10 times", "a factor of 4") and a count ("8 of 12") are results with any
-    number of digits. Other numbers count where they have a decimal point or three digits and are
-    no year: "two pairs", "d = 8" and "chapter 3" need no cell.
+    number of digits. Other numbers count where they have a decimal point or three digits, without
+    the zeros at the end of a whole number, and are no year: "two pairs", "d = 8", "12,000 words"
+    and "chapter 3" need no cell.
     """
     for pattern in NOT_PROSE:
         prose = re.sub(pattern, " ", prose, flags=re.DOTALL | re.MULTILINE)
@@ -138,8 +140,9 @@ def _asserts(node: ast.AST) -> bool:
 def assertions_that_can_fail(source: str) -> list[str]:
     """The assertions that hang on what a cell has computed.
 
-    One of constants alone is as true as when it was written. The call of a function counts only
-    where its name begins as NumPy's and torch's do, and where it is given something computed.
+    One of constants alone is as true as when it was written, also where Python's own functions are
+    called with them. A tuple is always true. The call of a function counts only where its name
+    begins as NumPy's and torch's do, and where it is given something computed.
     """
     return [text for text in assertions_of(source) if _hangs_on_a_name(text)]
 
@@ -148,13 +151,16 @@ def _hangs_on_a_name(assertion: str) -> bool:
     (statement,) = ast.parse(assertion).body
     if isinstance(statement, ast.Assert):
         decides: list[ast.expr] = [statement.test]
+        if isinstance(statement.test, ast.Tuple):
+            return False
     else:
         assert isinstance(statement, ast.Expr)
         assert isinstance(statement.value, ast.Call)
         call = statement.value
         name = ast.unparse(call.func).rpartition(".")[2]
         decides = call.args if name.startswith("assert_") else []
-    return any(isinstance(node, ast.Name) for part in decides for node in ast.walk(part))
+    names = [n.id for part in decides for n in ast.walk(part) if isinstance(n, ast.Name)]
+    return any(name not in dir(builtins) for name in names)
 
 
 def code_cells(notebook: NotebookNode) -> list[NotebookNode]:

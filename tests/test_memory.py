@@ -101,7 +101,9 @@ def test_what_tensors_hold_is_no_more_than_twice_the_result(
     ):
         with Peak() as peak:
             result = make()
-        assert result.nbytes < peak.most + (device == "cpu") <= 2 * result.nbytes + 2**22
+        # NumPy makes the table of a CPU, and what it holds on the way is not seen.
+        assert peak.most >= result.nbytes if device == "cpu" else peak.most > result.nbytes
+        assert peak.most <= 2 * result.nbytes + 2**22
 
 
 def test_a_long_rotation_holds_no_more_than_twice_its_result() -> None:

@@ -338,8 +338,7 @@ def test_stored_runs_are_what_their_names_say() -> None:
         assert experiment.file_of(setting) == file
         assert run["curve"][-1][0] == run["steps"]
         if setting.matched and not setting.tied and not setting.norm_sum:
-            same = replace(setting, way="add")
-            size = experiment.SIZES[same.size]
+            size = experiment.SIZES[setting.size]
             wanted = parameters(Encoder(WAYS["add"](size), 4 * size.d_model))
             assert abs(run["parameters"] / wanted - 1) < 0.01
         assert run.get("folding_moves_loss_by", 0) < 1e-4

@@ -21,7 +21,10 @@ from tools.repository import is_clone
 from tools.vendor import MANIFEST, VENDOR, checksums
 
 ROOT = Path(__file__).resolve().parent.parent
-MACHINE_PATH = re.compile(r"(?<![\w.])(/(tmp|home|root|Users|work|mnt)/\w|[A-Z]:\\\\\w)")
+MACHINE_PATH = re.compile(
+    r"(?<![\w.])(/(tmp|home|root|Users|work|mnt)/\w|[A-Z]:\\\\\w|[A-Z]:\\(Users|Windows|Program))"
+)
+TEXT_MODE = re.compile(r"[rwax]\+?t?\+?")
 REGISTRY = re.compile(r"pypi\.org|pythonhosted|npmjs\.(com|org)|deb\.debian")
 WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
 PACKAGES = json.loads(MANIFEST.read_text(encoding="utf-8"))
@@ -120,17 +123,40 @@ def takes_the_encoding_of_the_system(call: ast.Call) -> bool:
     named = {keyword.arg for keyword in call.keywords}
     if "encoding" in named:
         return False
-    given = [argument.value for argument in call.args if isinstance(argument, ast.Constant)]
+    named_mode = [keyword.value for keyword in call.keywords if keyword.arg == "mode"]
+    modes = [
+        str(each.value) for each in (*call.args, *named_mode) if isinstance(each, ast.Constant)
+    ]
     match call.func:
         case ast.Attribute(attr="read_text"):  # of a package it takes the name of a file
             return not call.args
         case ast.Attribute(attr="write_text"):
             return len(call.args) == 1
-        case ast.Attribute(attr="open"):
-            return bool({"r", "w", "a", "x"} & set(given))
+        case ast.Attribute(attr="open"):  # of a path, which may have no argument but the mode
+            return not (call.args or call.keywords) or any(map(TEXT_MODE.fullmatch, modes))
         case ast.Name(id="open"):
-            return not any("b" in str(mode) for mode in given[1:])
+            return not any("b" in mode for mode in modes)
     return False
+
+
+@pytest.mark.parametrize(
+    ("code", "found"),
+    [
+        ('open(name, mode="w")', True),
+        ("open(name)", True),
+        ('open(name, "rb")', False),
+        ("path.open()", True),
+        ('path.open("wt")', True),
+        ('path.open(mode="a")', True),
+        ('path.open("rb")', False),
+        ("tarfile.open(path)", False),
+        ('path.open("w", encoding="utf-8")', False),
+        ("path.write_text(text)", True),
+    ],
+)
+def test_a_text_without_an_encoding_is_found(code: str, found: bool) -> None:
+    (call,) = (node for node in ast.walk(ast.parse(code)) if isinstance(node, ast.Call))
+    assert takes_the_encoding_of_the_system(call) == found
 
 
 @pytest.mark.parametrize("page", ["README.md", "CONTRIBUTING.md"])

@@ -79,7 +79,7 @@ SMALL = {
 EXPERTS = {"num_local_experts": 2, "num_experts_per_tok": 1}
 TWO_BASES = {"layer_types": ["sliding_attention", "full_attention"]}
 ONE_LAYER_UNROTATED = {"num_hidden_layers": 3, "no_rope_layers": [1, 0, 1]}
-LLAMA_3_1 = {
+SHORT_LLAMA_3 = {  # trained on 64 positions
     "rope_type": "llama3",
     "rope_theta": 10_000.0,
     "factor": 8.0,
@@ -102,7 +102,7 @@ IN_TURNS = [0, 1, 2, 0, 1, 2, 0, 1]
 
 CLIENTS = {
     "Llama": Client("llama"),
-    "Llama 3.1": Client("llama", options={"rope_parameters": LLAMA_3_1}),
+    "Llama 3.1": Client("llama", options={"rope_parameters": SHORT_LLAMA_3}),
     "Qwen 3": Client("qwen3"),
     "Gemma 3": Client("gemma3_text", options=TWO_BASES),
     "ModernBERT": Client("modernbert", options=TWO_BASES, is_encoder=True),

@@ -28,7 +28,6 @@ from pe_lib.torch import (
 
 # PyTorch's generated code needs a compiler, and a folder without a space in its name.
 COMPILES = (shutil.which("c++") or shutil.which("g++")) and " " not in torch.__file__
-GENERATED = "inductor" if COMPILES else "aot_eager"
 
 
 @pytest.fixture(autouse=True)
@@ -126,6 +125,7 @@ def test_attention_terms_compile_whole() -> None:
         assert torch.allclose(found, term, atol=1e-4)
 
 
+@pytest.mark.skipif(not COMPILES, reason="PyTorch finds no compiler for the code it generates")
 def test_generated_code_of_a_model() -> None:
     """Two widths in one graph, forward and backward, through x and positions. A compiler that fuses
     or reorders could lose the digits of a far position that cancel: it does not."""
@@ -140,7 +140,7 @@ def test_generated_code_of_a_model() -> None:
     expected, exact = model(x, p, far)
     eager = torch.autograd.grad(expected, (x, p))
     with config.patch({"cpp.vec_isa_ok": True}):  # not found out by compiling
-        found, table = compiled(model, backend=GENERATED)(x, p, far)
+        found, table = compiled(model, backend="inductor")(x, p, far)
         slopes = torch.autograd.grad(found, (x, p))
     assert (table - exact).abs().max() <= 2.0**-54
     for a, b in zip(slopes, eager, strict=True):

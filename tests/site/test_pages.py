@@ -49,16 +49,20 @@ CUT_OFF = """() => {
     }
   }).map((one) => `${one.localName}: ${one.parentElement.textContent.slice(0, 60)}`);
 }"""
-# The formulas whose comma, or whatever else touches them, stands on another line.
-# A part on a second line begins below the end of another.
+# The formulas whose comma, or whatever else touches them, stands on another line: one part begins
+# below the end of another.
 PARTED = """() => [...document.querySelectorAll(".kept")].filter((kept) => {
   const parts = [...kept.getClientRects()];
   const lowest = Math.max(...parts.map((part) => part.top));
   return lowest >= Math.min(...parts.map((part) => part.bottom));
 }).map((kept) => kept.textContent)"""
-SHIFTED = """() => new Promise((resolve) => new PerformanceObserver((list) => {
-  resolve(list.getEntries().reduce((sum, entry) => sum + entry.value, 0));
-}).observe({ type: "layout-shift", buffered: true }) || setTimeout(() => resolve(0), 100))"""
+SHIFTED = """() => new Promise((resolve) => {
+  const observer = new PerformanceObserver((list) => {
+    resolve(list.getEntries().reduce((sum, entry) => sum + entry.value, 0));
+  });
+  observer.observe({ type: "layout-shift", buffered: true });
+  setTimeout(() => resolve(0), 100);
+})"""
 FIT = "all => all.map((figure) => figure.getBoundingClientRect().height <= innerHeight)"
 # In pixels of the screen.
 SIZES_OF_LETTERS = """all => all
