@@ -577,10 +577,10 @@ def other_rates(group: str) -> Iterator[tuple[str, list[Setting]]]:
         yield f"{task}: the best of these in full, {group}", at_best_rate(task, ways, SEEDS[0])
 
 
-def best_rates_again(group: str) -> Iterator[tuple[str, list[Setting]]]:
+def best_rates_again(group: str, tasks: Sequence[str]) -> Iterator[tuple[str, list[Setting]]]:
     """The best learning rates in full length, with two seeds more."""
     for seed in FIRST_SEEDS[1:]:
-        for task in TASKS:
+        for task in tasks:
             settings = at_best_rate(task, GROUPS[group](task), seed)
             yield f"{task}: seed {seed} at the best rates, {group}", settings
 
@@ -598,7 +598,7 @@ def series() -> Iterator[tuple[str, list[Setting]]]:
             for name, settings in controls().items():
                 yield f"control: {name}", sorted(settings, key=lambda setting: setting.seed)
     yield from other_rates("the ways that matter")
-    yield from best_rates_again("the ways that matter")
+    yield from best_rates_again("the ways that matter", TASKS)
     yield "length of training", length()
     for task in TASKS:
         yield f"{task}: large model", large(task)
@@ -606,7 +606,8 @@ def series() -> Iterator[tuple[str, list[Setting]]]:
         for seed in SEEDS:
             yield f"{task}: seed {seed}, the other ways", compared(task, others(task), seed)
     yield from other_rates("the other ways")
-    yield from best_rates_again("the other ways")
+    # On masked words the best rates of the short runs hardly helped the long ones.
+    yield from best_rates_again("the other ways", ["next"])
 
 
 # The commands

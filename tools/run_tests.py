@@ -13,6 +13,7 @@ import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 from tools.install import why_html_is_not_validated
 from tools.repository import is_clone
@@ -83,8 +84,9 @@ def book_failed(results: dict[str, tuple[bool, float]]) -> bool:
 def called_for() -> list[str]:
     """The checks that the files changed since the last commit call for, new ones included."""
     commands = ["diff", "--name-only", "HEAD"], ["ls-files", "-o", "--exclude-standard"]
+    options: dict[str, Any] = {"cwd": ROOT, "text": True, "stderr": subprocess.DEVNULL}
     try:
-        listed = [subprocess.check_output(["git", *one], cwd=ROOT, text=True) for one in commands]
+        listed = [subprocess.check_output(["git", *one], **options) for one in commands]
     except (OSError, subprocess.CalledProcessError):
         sys.exit(
             "git does not say which files have changed; it has to be installed, and the folder has "
