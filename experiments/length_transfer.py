@@ -164,7 +164,7 @@ class Position(nn.Module):
             return x
         if self.code == "learned":
             return x + self.table[:length]
-        values = code_values(self.code, length, x.shape[2]).to(x.dtype)
+        values = code_values(self.code, length, x.shape[2])
         if self.code == "add":
             return x + values
         if self.code == "concatenate":
@@ -179,7 +179,7 @@ IN_ATTENTION = ("rotary", "alibi", "alibi, no mask", "mask alone")
 def turned(x: Tensor, omega: Tensor) -> Tensor:
     """RoPE in its plain form: pair i of position t turned by ω_i t. x is (…, length, d_head)."""
     angle = torch.arange(x.shape[-2])[:, None] * omega
-    cos, sin = angle.cos().to(x.dtype), angle.sin().to(x.dtype)
+    cos, sin = angle.cos().float(), angle.sin().float()
     a, b = x[..., 0::2], x[..., 1::2]
     return torch.stack((a * cos - b * sin, a * sin + b * cos), dim=-1).flatten(-2)
 
@@ -253,8 +253,6 @@ class Attention(nn.Module):
         if self.code == "rotary":
             q, k = turned(q, self.omega), turned(k, self.omega)
         bias = bias_of(self.code, x.shape[1])
-        if bias is not None:
-            bias = bias.to(x.dtype)
         mixed = F.scaled_dot_product_attention(q, k, v, attn_mask=bias)
         result: Tensor = self.out(mixed.transpose(1, 2).flatten(-2))
         return result
@@ -321,16 +319,10 @@ def train(
     steps: int = STEPS,
     learning_rate: float = LEARNING_RATE,
     watch: Callable[[int, nn.Module], None] | None = None,
-    dtype: torch.dtype = torch.float32,
 ) -> Encoder:
-    """A trained model. The seed sets the initial weights and the sequences.
-
-    In float64 the same weights are drawn, and then trained in double precision. Processors round
-    differently, and training makes the difference grow: in float32 until it shows in the accuracy,
-    in float64 it stays too small for that.
-    """
+    """A trained model. The seed sets the initial weights and the sequences."""
     torch.manual_seed(seed)
-    model = Encoder(code, size).to(dtype)
+    model = Encoder(code, size)
     shown = batches(TRAINING_STREAM + seed, steps, BATCH, LENGTH)
     fit(model, task, shown, steps, learning_rate, watch)
     return model
