@@ -274,7 +274,7 @@ class SinusoidalPositionalEncoding(CachedPositions[Encodings]):
     When the cache has grown, the next call may compile once more.
 
     The arguments are fixed when the module is made; for others, make a new one. Only the attribute
-    ``dropout``, an `nn.Dropout`, may change.
+    ``dropout``, a module like ``nn.Dropout``, may change.
 
     ``dropout``, from 0 to 1, is the rate after the sum. ``scale_input`` multiplies the embeddings
     by √d_model first, as the paper does. ``seq_dim`` names the axis of x that counts positions: the

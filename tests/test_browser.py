@@ -112,6 +112,22 @@ def test_where_none_can_be_brought_one_sentence_says_what_to_type(
     assert f"{DOWNLOAD} has no network" in capsys.readouterr().out
 
 
+def test_where_playwright_does_not_start_one_sentence_says_what_to_type(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """As on a small image of Debian, which lacks a library that Playwright's own program needs."""
+
+    @contextmanager
+    def playwright() -> Iterator[Machine]:
+        raise Exception("Connection closed while reading from the driver")  # as Playwright does
+        yield
+
+    monkeypatch.setattr(browser, "sync_playwright", playwright)
+    with pytest.raises(SystemExit, match="does not start: Connection closed") as ended:
+        browser.main()
+    assert "apt-get install libatomic1" in str(ended.value)
+
+
 def test_a_test_installs_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     with machine(monkeypatch, set(), {DOWNLOAD, APT}) as seen, pytest.raises(SystemExit):
         browser.start_browser(seen)  # type: ignore[arg-type]  # a stand-in

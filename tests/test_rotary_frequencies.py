@@ -5,6 +5,7 @@ authors wrote it, in 50 digits.
 """
 
 import copy
+import inspect
 import math
 import re
 from typing import Any
@@ -231,8 +232,9 @@ def test_both_names_of_the_type_as_transformers_keeps_them_of_an_old_qwen2_vl() 
 
 def test_what_the_docstring_says_of_fields_that_are_no_frequencies() -> None:
     """Transformers has the same formulas. `test_rotary_clients` has such models."""
+    points = str(inspect.getdoc(pe.rotary_frequencies)).splitlines()
     for name in _rope.NOT_FREQUENCIES:
-        assert f"    - ``{name}``" in str(pe.rotary_frequencies.__doc__)
+        assert any(point.startswith(f"- ``{name}``") for point in points)
     beta, length, positions = 0.1, 16, torch.arange(100)[None]
     theirs = get_llama_4_attn_scale(positions, beta, length).flatten()
     formula = [1 + beta * math.log(1 + position // length) for position in range(100)]

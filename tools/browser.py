@@ -11,7 +11,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import Any
 
 from playwright.sync_api import (
@@ -47,6 +47,12 @@ ADVICE = (
     "system's package manager (on Debian: `sudo apt-get install chromium`). Then run the same "
     "command again."
 )
+ADVICE_ON_PLAYWRIGHT = (
+    "It drives the browser for the tests of the site by a program of its own, which needs a library "
+    "of the system. The message above names it. For libatomic.so.1 type `sudo apt-get install "
+    "libatomic1` on Debian and Ubuntu, or `sudo dnf install libatomic` on Fedora. Then run the same "
+    "command again."
+)
 NO_OTHER_HOST = "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1, EXCLUDE localhost"
 
 # How a reader looks at a page.
@@ -65,7 +71,11 @@ PICTURES = """(figure) => [...figure.querySelectorAll(".live__picture > svg")]
 
 def main() -> None:
     """Bring a browser where none starts, and say what to type where that fails."""
-    with sync_playwright() as playwright:
+    with ExitStack() as stack:
+        try:
+            playwright = stack.enter_context(sync_playwright())
+        except Exception as failure:  # Playwright has no narrower one for this
+            sys.exit(f"Playwright does not start: {failure}\n\n{ADVICE_ON_PLAYWRIGHT}")
         for bring in (download, install_with_apt_get):
             if starts_a_browser(playwright):
                 return
