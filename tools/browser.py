@@ -48,10 +48,10 @@ ADVICE = (
     "command again."
 )
 ADVICE_ON_PLAYWRIGHT = (
-    "It drives the browser for the tests of the site by a program of its own, which needs a library "
-    "of the system. The message above names it. For libatomic.so.1 type `sudo apt-get install "
-    "libatomic1` on Debian and Ubuntu, or `sudo dnf install libatomic` on Fedora. Then run the same "
-    "command again."
+    "It drives the browser for the tests of the site by a program of its own, which needs a "
+    "library of the system. The message above names it. For libatomic.so.1 type "
+    "`sudo apt-get install libatomic1` on Debian and Ubuntu, or `sudo dnf install libatomic` on "
+    "Fedora. Then run the same command again."
 )
 NO_OTHER_HOST = "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1, EXCLUDE localhost"
 
