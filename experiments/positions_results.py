@@ -93,25 +93,26 @@ def scale_or_rate(runs: list[Run], way: str) -> dict[tuple[str, str], list[Run]]
 def best_rate(runs: list[Run], task: str, way: str) -> float:
     """The learning rate with the lowest loss among the short runs of one way."""
     grid = where(plain(runs, task=task), way=way, steps=GRID_STEPS, seed=GRID_SEED)
-    best = min(grid, key=lambda run: run["loss"])
+    best = min(grid, key=lambda run: diverged_last(run["loss"]))
     return float(best["rate"])
 
 
 def spread(runs: list[Run]) -> Spread:
-    """Median and range of the final losses."""
-    losses = [run["loss"] for run in runs]
-    return Spread(median(losses), min(losses), max(losses), len(losses))
+    """Median and range of the final losses. A run that diverged counts as the highest of them."""
+    losses = sorted((run["loss"] for run in runs), key=diverged_last)
+    return Spread(median(losses), losses[0], losses[-1], len(losses))
+
+
+def diverged_last(loss: float) -> tuple[bool, float]:
+    """What to sort losses by: a run that diverged has NaN, which the usual order cannot place."""
+    return math.isnan(loss), loss
 
 
 def by(runs: list[Run], key: str) -> dict[Any, list[Run]]:
     """The runs by the value of one setting, in the order of the median loss, diverged runs last."""
     groups = {run[key]: where(runs, **{key: run[key]}) for run in runs}
 
-    def order(item: tuple[Any, list[Run]]) -> tuple[bool, float]:
-        loss = spread(item[1]).median
-        return math.isnan(loss), loss
-
-    return dict(sorted(groups.items(), key=order))
+    return dict(sorted(groups.items(), key=lambda item: diverged_last(spread(item[1]).median)))
 
 
 def left_plateau(run: Run, level: float) -> int | None:

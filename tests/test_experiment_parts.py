@@ -3,6 +3,7 @@
 A run that is made again elsewhere may differ a little, so it does not show a fault in one part.
 """
 
+import itertools
 import math
 from collections.abc import Iterator
 from dataclasses import asdict, fields, replace
@@ -249,6 +250,23 @@ def test_runs_of_controls_are_not_plain(changed: dict[str, Any]) -> None:
     assert all(usual[name] == getattr(defaults, name) for name in changed)
     assert not experiment.is_control(replace(defaults, task="next", seed=1, steps=9, rate=1.0))
     assert experiment.is_control(replace(defaults, **changed)) == ("size" not in changed)
+
+
+@pytest.mark.parametrize("losses", [*itertools.permutations((4.99, 5.01, math.nan))])
+def test_a_run_that_diverged_counts_as_the_highest(losses: tuple[float, ...]) -> None:
+    """In whichever order the runs were read: NaN has no place in the usual order."""
+    split = [made_up("split-16", 0, loss, rate=0.1 * loss) for loss in losses]
+    others = [made_up("add", 0, 5.0), made_up("project", 0, 5.03), made_up("none", 0, math.nan)]
+    found = positions_results.spread(split)
+    assert (found.median, found.lowest, found.seeds) == (5.01, 4.99, 3)
+    assert math.isnan(found.highest)
+    order = ["add", "split-16", "project", "none"]
+    assert list(positions_results.by(split + others, "way")) == order
+
+    short = {"steps": positions_results.GRID_STEPS, "seed": positions_results.GRID_SEED}
+    assert positions_results.best_rate([run | short for run in split], "masked", "split-16") == (
+        pytest.approx(0.1 * 4.99)
+    )
 
 
 def test_the_results_know_the_model_and_the_settings() -> None:
