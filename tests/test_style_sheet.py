@@ -1,5 +1,6 @@
 """The one style sheet of the site: what it keeps, what it drops, and what it refuses to join."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -52,3 +53,12 @@ def test_pages_must_agree_on_the_order() -> None:
     assert style_sheet.in_one_order([["b"], ["a", "b", "c"], ["a", "c"]]) == ["a", "b", "c"]
     with pytest.raises(ExtensionError, match="later rules win"):
         style_sheet.in_one_order([["a", "b", "c"], ["c", "a"]])
+
+
+@pytest.mark.parametrize("file", ["book/_assets/book.css", "pe_book/live/kit.css"])
+def test_lines_below_words_are_set_part_by_part(file: str) -> None:
+    """Safari knows `text-decoration` with one word only, and drops a rule that has more."""
+    text = (Path(__file__).parent.parent / file).read_text(encoding="utf-8")
+    values = re.findall(r"text-decoration:\s*([^;}]+)", text)
+    assert "text-decoration-line: underline" in text
+    assert [value for value in values if " " in value.strip()] == []
