@@ -162,7 +162,7 @@ def last_attention(model: lt.Encoder, texts: Tensor) -> Tensor:
 
 
 def early_and_late(share: Tensor) -> dict[str, float]:
-    """The mean share at the places 1 to 23, and at those from 24 on, where 1 is the first place."""
+    """The mean share at the places 1 to 23, and from 24 on. Place 0 is not asked for anything."""
     return {
         "early": rounded(share[: LENGTH - 1].mean()),
         "late": rounded(share[LENGTH - 1 :].mean()),
@@ -186,7 +186,7 @@ def far_letters_hidden(model: lt.Encoder, seed: int, layers: tuple[int, ...]) ->
 
 
 def at_twice_the_length(omega: Tensor) -> dict[str, Tensor]:
-    """All frequencies halved, then one pair with another multiple, and two methods beside them."""
+    """All frequencies halved, then one pair with another multiple, a method, and a control."""
     new = {"all halved": omega / 2}
     for pair, multiple in ONE_PAIR:
         changed = omega / 2
@@ -205,7 +205,7 @@ def at_four_times_the_length(omega: Tensor) -> dict[str, Tensor]:
 def with_frequencies(
     model: nn.Module, task: str, omega: Tensor, at: str, seed: int, *, factor: float = 1.0
 ) -> float:
-    """The accuracy with these frequencies, and with queries and keys multiplied by `factor`."""
+    """The accuracy with these frequencies, which the model keeps, and with q and k × `factor`."""
     for part in model.modules():
         if isinstance(part, lt.Attention):
             part.omega = omega
