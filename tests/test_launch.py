@@ -150,7 +150,7 @@ def test_without_git_there_is_no_button(checkout: Path, monkeypatch: pytest.Monk
 
 def test_a_site_leads_to_its_repository_and_names_its_own_address(tmp_path: Path) -> None:
     """A site of one page, built from a fork for a known address."""
-    page = "book/03_rotation.ipynb"
+    page = "book/rotation.ipynb"
     (tmp_path / "book").mkdir()
     cells = [nbformat.v4.new_markdown_cell("# A chapter\n\nIts only sentence.")]
     nbformat.write(nbformat.v4.new_notebook(cells=cells), tmp_path / page)
@@ -158,7 +158,7 @@ def test_a_site_leads_to_its_repository_and_names_its_own_address(tmp_path: Path
         "extensions": "myst_nb,launch_buttons,page_head",
         "html_theme": "sphinx_book_theme",
         "nb_execution_mode": "off",
-        "root_doc": "book/03_rotation",
+        "root_doc": "book/rotation",
     }
     options = [f"-D{name}={value}" for name, value in settings.items()]
     site = tmp_path / "site"
@@ -170,7 +170,7 @@ def test_a_site_leads_to_its_repository_and_names_its_own_address(tmp_path: Path
         check=True,
     )
     built = BeautifulSoup(
-        (site / "book" / "03_rotation.html").read_text(encoding="utf-8"), "html.parser"
+        (site / "book" / "rotation.html").read_text(encoding="utf-8"), "html.parser"
     )
     shown = [str(link["href"]) for link in built.select(".article-header-buttons a[href^=http]")]
     assert [link for link in shown if "/issues/" not in link] == [
@@ -179,7 +179,7 @@ def test_a_site_leads_to_its_repository_and_names_its_own_address(tmp_path: Path
         "https://github.com/a/fork",
         f"https://github.com/a/fork/edit/fix/one/{page}",
     ]
-    address = "https://a.example/fork/book/03_rotation.html"
+    address = "https://a.example/fork/book/rotation.html"
     assert [link["href"] for link in built.select("link[rel=canonical]")] == [address]
     assert f"<loc>{address}</loc>" in (site / "sitemap.xml").read_text(encoding="utf-8")
 

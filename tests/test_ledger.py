@@ -48,7 +48,7 @@ def test_every_claim_is_decided_where_the_ledger_says() -> None:
 def test_pages_lead_to_claims_by_their_names_or_in_words() -> None:
     """To claims that there are, and one that is named is the one that a link leads to."""
     texts = [page_text.markdown_of(nbformat.read(path, 4)) for path in notebooks_of_the_book()]
-    links = re.findall(r"\[([^\]]*)\]\((?:\.\./)?a_sources\.md#([\w-]+)\)", "\n".join(texts))
+    links = re.findall(r"\[([^\]]*)\]\((?:\.\./)?sources\.md#([\w-]+)\)", "\n".join(texts))
     named = [(text, anchor) for text, anchor in links if re.fullmatch(r"[A-E]\d\d", text)]
     assert len(named) >= 10
     assert {anchor for _, anchor in links} <= {claim.lower() for claim in IDS}
@@ -71,7 +71,7 @@ def test_the_page_lists_about_a_dozen_claims_that_teach_most() -> None:
 
 
 def test_the_page_types_no_number_of_its_own() -> None:
-    page = (BOOK / "a_sources.md").read_text(encoding="utf-8")
+    page = (BOOK / "sources.md").read_text(encoding="utf-8")
     assert page_text.unshown(page, "") == []
 
 

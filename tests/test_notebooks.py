@@ -21,7 +21,7 @@ from tools.build_book import notebooks_of_the_book
 
 BOOK = Path(__file__).resolve().parent.parent / "book"
 NOTEBOOKS = [path.relative_to(BOOK).as_posix() for path in notebooks_of_the_book()]
-CHAPTERS = [name for name in NOTEBOOKS if re.match(r"\d\d_", name)]
+CHAPTERS = [name for name in NOTEBOOKS if f"checks/{name}" in NOTEBOOKS]
 CHECKS = [name for name in NOTEBOOKS if name.startswith("checks/")]
 CLOSING_SECTIONS = ["The answer", "Exercises", "What comes next", "References"]
 OPTIONAL_SECTION = "What the sources said"

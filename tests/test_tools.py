@@ -362,7 +362,7 @@ def test_a_site_that_was_not_built_is_not_tested(
         ("pe_lib/torch.py", {*run_tests.CHECKS}),
         ("constraints.txt", {*run_tests.CHECKS}),
         ("tests/requirements.txt", {"library"}),
-        ("book/03_rotation.ipynb", {"style", "format", "library", "notebooks", "book", "site"}),
+        ("book/rotation.ipynb", {"style", "format", "library", "notebooks", "book", "site"}),
         ("book/ruff.toml", {"style", "format", "library", "book", "site"}),
         ("book/_ext/ruff.toml", {"style", "format", "library", "book", "site"}),
         ("tests/nbval_sanitize.cfg", {"library", "notebooks"}),

@@ -1,7 +1,7 @@
 """Measure pages of the built site on a slow phone: 4 × slower processor, 1.4 Mbit/s, 560 ms.
 
 make bench-site                                          the landing page, chapters 3 and 6
-python tools/bench_site.py book/03_rotation.html …       some of the pages
+python tools/bench_site.py book/rotation.html …       some of the pages
 
 The median of three visits with an empty cache: requests and bytes, as a usual server compresses;
 the first text, the formulas of the first screen set in their two fonts, and the time that long
@@ -17,7 +17,7 @@ from tools.browser import start_browser
 from tools.built_site import SIZES_OF_FILES, serve
 
 VISITS = 3
-DEFAULT = "index", "03_rotation", "06_orthogonality"
+DEFAULT = "index", "rotation", "orthogonality"
 # Notes while the page loads, because a browser tells of long tasks and shifts as they happen.
 WATCH = """() => {
   window.measured = { text: 0, maths: 0, blocked: 0, shift: 0 };

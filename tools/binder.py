@@ -26,7 +26,7 @@ from playwright.sync_api import Browser, Error, Page, expect, sync_playwright
 from tools.browser import move, start_browser
 
 ROOT = Path(__file__).resolve().parent.parent
-CHAPTER = "book/03_rotation.ipynb"  # it has theorems, formulas, pictures and live figures
+CHAPTER = "book/rotation.ipynb"  # it has theorems, formulas, pictures and live figures
 NOT_SOURCES = shutil.ignore_patterns(".*", "_build", "__pycache__", "*.egg-info")
 THEOREM = re.compile(r"^\s*\":::+\{prf:\w+\}", re.MULTILINE)
 LIVE_VIEW = "application/vnd.jupyter.widget-view+json"

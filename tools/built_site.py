@@ -23,6 +23,11 @@ SIZES_OF_FILES = """() => performance.getEntries()
   .map((entry) => [entry.encodedBodySize, entry.name])"""
 
 
+def chapters() -> list[str]:
+    """The pages that have a page of checks of the same name, in the order of the contents."""
+    return [name for name in PAGES if name.replace("book/", "book/checks/") in PAGES]
+
+
 def pages_in(contents: Path) -> list[str]:
     """The pages that a table of contents (_toc.yml) names, in its order."""
     return [f"{name}.html" for name in _files_in(yaml.safe_load(contents.read_text("utf-8")))]

@@ -171,7 +171,7 @@ function coverage(telling, { heading, stems }) {
 /** Pages that explain come before those that prove or list. */
 function rankOf({ name }) {
   if (name.startsWith("book/checks/")) return 0.6;
-  return /index|glossary|a_sources|bibliography|d_api/.test(name) ? 0.8 : 1;
+  return /index|glossary|sources|bibliography|library/.test(name) ? 0.8 : 1;
 }
 
 /** The places that answer, the best first: of each page the best, of a list each entry. */
@@ -188,7 +188,7 @@ function find({ asked, telling }) {
     .toSorted((a, b) => b.score - a.score)
     .map(({ place }) => place)
     .filter((place) => {
-      const isEntry = place.anchor && /glossary|d_api/.test(place.page.name);
+      const isEntry = place.anchor && /glossary|library/.test(place.page.name);
       const key = isEntry ? place : place.page;
       return !listed.has(key) && listed.add(key);
     });

@@ -22,7 +22,7 @@ ROOT = Path(__file__).resolve().parent.parent.parent
 JINJA = Environment(
     loader=FileSystemLoader(Path(__file__).with_name("templates")), undefined=StrictUndefined
 )
-LEDGER = "book/a_sources"
+LEDGER = "book/sources"
 VERDICTS = ("true", "true with conditions", "imprecise", "false")
 
 
@@ -61,7 +61,7 @@ def fill_in(app: Sphinx, page: str, source: list[str]) -> None:
 
 
 def name_claims(app: Sphinx, document: nodes.document) -> None:
-    """Let a page link to a claim as to a heading: ``[A34](a_sources.md#a34)``."""
+    """Let a page link to a claim as to a heading: ``[A34](sources.md#a34)``."""
     if app.env.docname == LEDGER:
         slugs = app.env.metadata[LEDGER].setdefault("myst_slugs", {})
         for claim in ledger()["sources"]["all"]["claims"]:

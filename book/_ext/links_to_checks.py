@@ -11,6 +11,7 @@ so a line below such cells says what they do in a running notebook.
 
 import re
 from collections.abc import Iterator
+from pathlib import Path
 
 import nbformat
 from nbformat import NotebookNode
@@ -20,6 +21,7 @@ THEOREM = re.compile(
     r"^(:{3,})\{prf:(?:theorem|proposition|lemma|corollary)\}.*?\n:label: (\S+)\n.*?(?=^\1$)",
     re.MULTILINE | re.DOTALL,
 )
+BOOK = Path(__file__).resolve().parent.parent
 IN_A_KERNEL = """\
 {.in-a-kernel}
 This page shows the first state. In a running notebook, it follows the hand that you move.
@@ -32,7 +34,7 @@ def tie(app: Sphinx, page: str, source: list[str]) -> None:
     if page.startswith("book/checks/") and page != "book/checks/index":
         notebook = nbformat.reads(source[0], as_version=4)
         notebook.cells = list(marked(notebook.cells))
-    elif re.match(r"book/\d\d_", page):
+    elif (BOOK / "checks" / f"{Path(page).name}.ipynb").exists():
         notebook = nbformat.reads(source[0], as_version=4)
         for cell in notebook.cells:
             cell.source = THEOREM.sub(
@@ -79,7 +81,7 @@ def follows(cell: NotebookNode) -> bool:
 def said(checks: list[str], claims: list[str]) -> str:
     """What a cell checks and decides, with links."""
     theorems = ", ".join(f"{{prf:ref}}`{label}`" for label in checks)
-    rows = ", ".join(f"[{claim}](../a_sources.md#{claim.lower()})" for claim in claims)
+    rows = ", ".join(f"[{claim}](../sources.md#{claim.lower()})" for claim in claims)
     text = f'<span class="checked">Checks {theorems}</span>' if checks else ""
     if claims:
         noun = "claim" if len(claims) == 1 else "claims"

@@ -2,7 +2,7 @@
 
 The minutes are measured from the notebook when the book is built (tools/page_measures.py), so they
 change with the page. What is folded is not counted. The landing page asks for the minutes of others
-with ``{{ minutes("03_rotation") }}`` (data_pages.py).
+with ``{{ minutes("rotation") }}`` (data_pages.py).
 """
 
 import re
@@ -14,7 +14,6 @@ from tools.page_measures import measures_of
 
 BOOK = Path(__file__).resolve().parent.parent
 TITLE = re.compile(r"^# .+$", re.MULTILINE)
-TIMED_PAGE = re.compile(r"book/(?:tour|\d\d_\w+)")
 
 
 def minutes(name: str) -> int:
@@ -24,7 +23,8 @@ def minutes(name: str) -> int:
 
 def write_under_title(app: Sphinx, page: str, source: list[str]) -> None:
     """Add the line to the source of a chapter or of the tour, before MyST reads it."""
-    if not TIMED_PAGE.fullmatch(page):
+    name = page.removeprefix("book/")
+    if name != "tour" and not (BOOK / "checks" / f"{name}.ipynb").exists():
         return
     notebook = nbformat.reads(source[0], as_version=4)
     line = f"\n\n{{.reading-time}}\n{measures_of(notebook).minutes} minutes, figures included\n"

@@ -13,10 +13,10 @@ from playwright.sync_api import Browser, Locator, expect
 
 from tools.browser import PHONE, SETTLE, visit
 from tools.build_book import notebooks_of_the_book
-from tools.built_site import PAGES, ROOT, SITE, parsed
+from tools.built_site import PAGES, ROOT, SITE, chapters, parsed
 
 LANDING, CHEAT_SHEET = "book/index.html", "book/cheat_sheet.html"
-CHAPTERS = [name for name in PAGES if re.match(r"book/(?:\d\d_|tour)", name)]
+CHAPTERS = ["book/tour.html", *chapters()]
 NOTEBOOKS = [name for name in PAGES if (ROOT / name).with_suffix(".ipynb").exists()]
 SCHEMES = ("light", "dark")
 
@@ -102,7 +102,7 @@ def test_tracks_and_bars_are_seen_where_the_system_chooses_the_colours(
         shown = pixels(track)
         ground = shown[0]
         assert (np.abs(shown - ground).max(axis=1) > 0.25).mean() > 0.1, "the track is not seen"
-    with visit(browser, (SITE / "book/a_sources.html").as_uri(), **forced) as page:
+    with visit(browser, (SITE / "book/sources.html").as_uri(), **forced) as page:
         for media in ("screen", "print"):
             page.emulate_media(media=media)
             bar = pixels(page.locator(".ledger-bar").last)
@@ -168,7 +168,7 @@ def test_the_first_figure_of_a_page_is_its_first() -> None:
 
 def test_the_page_of_mistakes_opens_on_its_table() -> None:
     """And not on a folded cell of imports."""
-    page = parsed(SITE / "book/c_mistakes.html")
+    page = parsed(SITE / "book/symptoms.html")
     assert page.select("article :is(table, details.hide)")[0].name == "table"
 
 
@@ -183,7 +183,7 @@ def test_a_page_waits_for_one_style_sheet_and_for_no_script() -> None:
 
 def test_boxes_that_fit_are_left_as_they_are(browser: Browser) -> None:
     """The theme would mark each of them, which sets the page again (theme_script.py)."""
-    with visit(browser, (SITE / "book/03_rotation.html").as_uri()) as page:
+    with visit(browser, (SITE / "book/rotation.html").as_uri()) as page:
         boxes = page.locator("article pre")
         assert boxes.count() > 0
         assert boxes.locator("xpath=self::*[@tabindex='-1']").count() == 0

@@ -8,7 +8,7 @@ from playwright.sync_api import Browser, Page, expect
 from tools.browser import visit
 from tools.built_site import ROOT, SITE, parsed
 
-PAGE = SITE / "book" / "a_sources.html"
+PAGE = SITE / "book" / "sources.html"
 CLAIMS = yaml.safe_load((ROOT / "book" / "data" / "claims.yml").read_text("utf-8"))["claims"]
 VERDICTS = ["true", "true with conditions", "imprecise", "false"]
 ROWS = ".ledger tbody tr"

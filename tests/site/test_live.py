@@ -40,7 +40,7 @@ def bench(browser: Browser) -> Iterator[Page]:
 @pytest.fixture
 def clock(browser: Browser) -> Iterator[Locator]:
     """The first figure of the chapter on rotation, on a phone."""
-    address = (SITE / "book" / "03_rotation.html").as_uri()
+    address = (SITE / "book" / "rotation.html").as_uri()
     with visit(browser, address, **PHONE, has_touch=True) as page:
         yield page.locator('[data-figure="clock"][data-live]').first
 
@@ -301,7 +301,7 @@ def test_a_finger_drags_hands_and_scrolls_the_rest(clock: Locator) -> None:
 
 
 def test_a_track_between_two_buttons_is_as_long_as_one_beside_it(browser: Browser) -> None:
-    with visit(browser, (SITE / "book" / "04_dot_product.html").as_uri()) as page:
+    with visit(browser, (SITE / "book" / "dot_product.html").as_uri()) as page:
         tracks = page.locator('.live[data-figure="similarity"]').first.locator("input[type=range]")
         base, offset = tracks.evaluate_all("all => all.map((track) => track.clientWidth)")
         assert offset >= 0.9 * base

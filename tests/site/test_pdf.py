@@ -13,7 +13,7 @@ FOLDED = "Block-diagonal matrices with blocks of the same sizes"  # in a proof t
 
 
 def test_pages_are_printed_in_order(browser: Browser, tmp_path: Path) -> None:
-    pdf.write(browser, ["book/index.html", "book/03_rotation.html"], tmp_path / "book.pdf")
+    pdf.write(browser, ["book/index.html", "book/rotation.html"], tmp_path / "book.pdf")
     printed = PdfReader(tmp_path / "book.pdf")
     titles = [entry.title for entry in printed.outline if not isinstance(entry, list)]
     assert titles == ["Positional Encoding", "The rotation matrix T(Δx)"]

@@ -24,7 +24,7 @@ def test_a_dark_page_is_printed_as_a_light_one(browser: Browser) -> None:
 
 
 def test_no_long_box_and_no_high_picture_leaves_a_page_half_empty(browser: Browser) -> None:
-    with visit(browser, (SITE / "book/03_rotation.html").as_uri()) as page:
+    with visit(browser, (SITE / "book/rotation.html").as_uri()) as page:
         page.emulate_media(media="print")
         breaks = page.locator("article :is(.admonition, div.highlight)").evaluate_all(
             "all => all.map((box) => getComputedStyle(box).breakInside)"

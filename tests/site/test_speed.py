@@ -10,9 +10,9 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from tools.browser import DESK, PHONE, SETTLE, visit
-from tools.built_site import PAGES, SITE, parsed
+from tools.built_site import PAGES, SITE, chapters, parsed
 
-CHAPTERS = [name for name in PAGES if re.match(r"book/\d\d_", name)]
+CHAPTERS = chapters()
 ROTATION = CHAPTERS[2]
 # A page without one Greek letter in its text.
 WITHOUT_GREEK = "search.html"

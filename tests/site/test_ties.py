@@ -16,10 +16,10 @@ from tools.built_site import SITE, parsed
 # Each page with a kind of figure, a symbol that it shows, and one that then steps back.
 TIED = {
     "tour": ("clock", "x", "after"),
-    "03_rotation": ("clock", "x", "after"),
-    "04_dot_product": ("similarity", "offset", "law"),
-    "05_add_or_concatenate": ("subspaces", "words", "positions"),
-    "08_rope": ("rope", "m", "n"),
+    "rotation": ("clock", "x", "after"),
+    "dot_product": ("similarity", "offset", "law"),
+    "add_or_concatenate": ("subspaces", "words", "positions"),
+    "rope": ("rope", "m", "n"),
 }
 PAGES = list(TIED)
 TIED["index"] = TIED["tour"]  # its text names no state, so less is asked of it
@@ -327,7 +327,7 @@ def test_a_phrase_far_from_its_figure_brings_a_copy(
     browser: Browser, setting: dict[str, Any]
 ) -> None:
     """The reader stays at the phrase, and the copy stays until the reader has had enough of it."""
-    with visit(browser, address("04_dot_product"), **setting) as page:
+    with visit(browser, address("dot_product"), **setting) as page:
         figure = alive(page, "similarity")
         phrase = page.get_by_role("button", name="160", exact=True)
         phrase.evaluate('one => one.scrollIntoView({ block: "center" })')
@@ -355,7 +355,7 @@ def test_a_phrase_need_not_wait_until_the_page_has_loaded(browser: Browser, url:
     """Figures come to life once it has. One that a phrase asks for comes at once."""
     with browser.new_page(**DESK) as page:
         page.route("**/logo.svg", lambda _: None)  # a picture that never comes
-        page.goto(f"{url}book/04_dot_product.html", wait_until="domcontentloaded")
+        page.goto(f"{url}book/dot_product.html", wait_until="domcontentloaded")
         page.get_by_role("button", name="160", exact=True).press("Enter")
         figure = page.locator('.live[data-figure="similarity"]').first
         expect(figure.locator(".live__says")).to_contain_text("At offset 160")
@@ -371,7 +371,7 @@ def centre(one: Locator) -> tuple[float, float]:
 
 
 def test_what_a_mouse_holds_stays_lit(browser: Browser) -> None:
-    with visit(browser, address("03_rotation"), **DESK) as page:
+    with visit(browser, address("rotation"), **DESK) as page:
         figure, root = alive(page, "clock"), page.locator("html")
         x, y = centre(figure.locator(".live-picture--wide .tie-x .tip").nth(1))
         page.mouse.move(x, y)
@@ -394,7 +394,7 @@ def test_what_a_mouse_holds_stays_lit(browser: Browser) -> None:
 
 
 def test_a_hand_that_a_finger_has_tapped_is_lit(browser: Browser) -> None:
-    with visit(browser, address("03_rotation"), **PHONE, has_touch=True) as page:
+    with visit(browser, address("rotation"), **PHONE, has_touch=True) as page:
         figure = alive(page, "clock")
         hand = figure.locator(".live-picture--narrow .tie-x .tip").nth(1)
         page.touchscreen.tap(*centre(hand))
