@@ -68,10 +68,6 @@ def notebook_at(argument: str) -> Path:
 
 def store(paths: list[Path]) -> None:
     """Execute these notebooks and store them."""
-    for path in paths:
-        notebook = nbformat.read(path, as_version=4)
-        serve_colab(notebook, repository_url(), path.parent.relative_to(ROOT))
-        nbformat.write(notebook, path)
     cache = execute(paths, afresh=True)
     for path in paths:
         _, executed = cache.merge_match_into_notebook(nbformat.read(path, as_version=4))
@@ -107,13 +103,14 @@ def normalise(notebook: NotebookNode) -> None:
     What a cell has printed in parts is joined: where the parts are cut is a matter of timing.
     """
     CoalesceStreamsPreprocessor().preprocess(notebook, {})
+    described = {k: v for k, v in notebook.metadata.items() if k == "description"}
     notebook.metadata = NotebookNode(
+        **described,
         kernelspec={"display_name": "Python 3", "language": "python", "name": "python3"},
         language_info={"name": "python"},
     )
     notebook.nbformat, notebook.nbformat_minor = 4, 5
-    for number, cell in enumerate(notebook.cells, start=1):
-        cell.id = f"cell-{number:03d}"
+    for cell in notebook.cells:
         cell.metadata = NotebookNode(
             {key: cell.metadata[key] for key in KEPT_CELL_METADATA if key in cell.metadata}
         )
