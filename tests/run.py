@@ -1,8 +1,8 @@
 """Run every check, then sum up. Exits with 1 where one of them failed.
 
-python tools/run_tests.py                    all of them
-python tools/run_tests.py library notebooks  some of them, by name
-python tools/run_tests.py --changed          those that the files you changed call for
+python tests/run.py                    all of them
+python tests/run.py library notebooks  some of them, by name
+python tests/run.py --changed          those that the files you changed call for
 """
 
 import os
@@ -15,8 +15,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from tools.install import why_html_is_not_validated
-from tools.repository import is_clone
+from website.install import why_html_is_not_validated
+from website.repository import is_clone
 
 ROOT = Path(__file__).resolve().parent.parent
 BIN = Path(sys.executable).parent
@@ -30,20 +30,20 @@ EXECUTION = (
     r"(pe_lib|pe_book|experiments|benchmarks|book/data)/.*|book/.*\.ipynb"
     r"|(requirements|constraints)\.txt"
 )
-SITE = rf"{EXECUTION}|(book|tests/site)/.*|_(config|toc)\.yml|tools/.*"
+SITE = rf"{EXECUTION}|(book|tests/site)/.*|_(config|toc)\.yml|website/.*"
 
 # Each check's command, and the files that call for it when they change.
 CHECKS = {
     "style": (["ruff", "check", "."], STYLE),
     "format": (["ruff", "format", "--check", "."], STYLE),
-    "types": (["mypy", "pe_lib", "pe_book", "tests", "tools", "book/_ext"], PYTHON_FILES),
+    "types": (["mypy", "pe_lib", "pe_book", "tests", "website"], PYTHON_FILES),
     "types in benchmarks": (["mypy", "benchmarks", "experiments"], PYTHON_FILES),
     "library": (
         [*TWO_AT_ONCE, "--doctest-modules", "--ignore", "tests/site", "pe_lib", "pe_book", "tests"],
         r"(?!tests/site/).*",
     ),
     "notebooks": ([*TWO_AT_ONCE, "--dist", "loadfile", *NBVAL, "book"], rf"{EXECUTION}|{SANITIZE}"),
-    "book": ([sys.executable, "tools/build_book.py"], SITE),
+    "book": ([sys.executable, "website/build.py"], SITE),
     "site": ([*TWO_AT_ONCE, "tests/site"], SITE),
 }
 

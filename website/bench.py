@@ -1,7 +1,7 @@
 """Measure pages of the built site on a slow phone: 4 × slower processor, 1.4 Mbit/s, 560 ms.
 
 make bench-site                                          the landing page, chapters 3 and 6
-python tools/bench_site.py book/rotation.html …       some of the pages
+python website/bench.py book/rotation.html …       some of the pages
 
 The median of three visits with an empty cache: requests and bytes, as a usual server compresses;
 the first text, the formulas of the first screen set in their two fonts, and the time that long
@@ -13,8 +13,8 @@ import sys
 
 from playwright.sync_api import Browser, sync_playwright
 
-from tools.browser import start_browser
-from tools.built_site import SIZES_OF_FILES, serve
+from website.browser import start_browser
+from website.built_site import SIZES_OF_FILES, serve
 
 VISITS = 3
 DEFAULT = "index", "rotation", "orthogonality"

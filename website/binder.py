@@ -23,7 +23,7 @@ from typing import TypeVar
 
 from playwright.sync_api import Browser, Error, Page, expect, sync_playwright
 
-from tools.browser import move, start_browser
+from website.browser import move, start_browser
 
 ROOT = Path(__file__).resolve().parent.parent
 CHAPTER = "book/rotation.ipynb"  # it has theorems, formulas, pictures and live figures

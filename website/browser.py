@@ -1,6 +1,6 @@
 """A Chromium for the tests, the PDF and the measurements, and a visit to a page with it.
 
-    python tools/browser.py     make sure that this machine has a browser
+    python website/browser.py     make sure that this machine has a browser
 
 `make test` runs this once, before the tests, because two tests that install a browser at the same
 time get in each other's way. Whatever runs later only starts the browser and installs nothing.

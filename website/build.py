@@ -2,32 +2,35 @@
 
 import errno
 import hashlib
-import logging
-import multiprocessing
 import os
 import re
 import shutil
-import subprocess
 import sys
+import time
+import traceback
 from collections.abc import Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor, as_completed
 from contextlib import contextmanager
 from pathlib import Path
 
+import nbclient
+import nbformat
+from jupyter_book.sphinx import build_sphinx
 from jupyter_cache import get_cache
 from jupyter_cache.base import CacheBundleIn, JupyterCacheAbstract
-from jupyter_cache.cache.db import NbCacheRecord
-from jupyter_cache.executors import load_executor
-from jupyter_cache.executors.base import ExecutorRunResult
+from nbclient.exceptions import CellExecutionError, CellTimeoutError, DeadKernelError
 from nbconvert.preprocessors.coalescestreams import CoalesceStreamsPreprocessor
+from nbformat import NotebookNode
 
-from tools.repository import branch, repository_url, site_address
-from tools.stopping import STOPPED, ended_by_ctrl_c
+from website.repository import branch, repository_url, site_address
 
 ROOT = Path(__file__).resolve().parent.parent
 BUILD = ROOT / "_build"
 SITE = BUILD / "html"
+DOCTREES = BUILD / ".doctrees"
 CACHE = BUILD / ".jupyter_cache"
 MOST_SECONDS = 120  # of a cell
+STOPPED = "Stopped. The same command begins again."
 NOT_WRITABLE = (
     "Copy the book into a folder of your own, or ask for the right to write there. Then run the "
     "same command again."
@@ -53,13 +56,16 @@ SITE_INPUTS = (
     "pe_book/**/*",
     "_config.yml",
     "_toc.yml",
-    "tools/build_book.py",
-    "tools/page_measures.py",
+    "website/**/*",
 )
 
 
 class NotExecuted(SystemExit):
     """A notebook has failed. This ends every tool but the preview, which waits for a change."""
+
+
+class NotBuilt(SystemExit):
+    """The site was not built. This ends every tool but the preview, which waits for a change."""
 
 
 def main() -> None:
@@ -89,7 +95,6 @@ def build_if_changed() -> None:
     if index.exists() and read(stamp) == state:
         print("Nothing changed since the last build.")
     else:
-        stamp.unlink(missing_ok=True)
         execute(notebooks_of_the_book())
         build()
         stamp.write_text(state, encoding="utf-8")
@@ -107,12 +112,44 @@ def is_hidden(path: Path) -> bool:
     return any(part.startswith(".") for part in path.parts)
 
 
-def build() -> None:
-    """Run Jupyter Book with every warning an error."""
-    shutil.rmtree(SITE, ignore_errors=True)
-    command = [str(Path(sys.executable).parent / "jupyter-book"), "build", ".", "--all", "-W", "-n"]
-    if subprocess.run([*command, "--keep-going"], cwd=ROOT, check=False).returncode:
-        sys.exit("The book was not built: the first error or warning above says why.")
+def build(*, whole: bool = True, strict: bool = True) -> None:
+    """Run Jupyter Book, with every warning an error where it is strict.
+
+    Not the whole book means the pages whose sources have changed since the last build. The next
+    `make book` then builds all of it, because other pages may show a title that has changed.
+    """
+    (BUILD / "site-inputs").unlink(missing_ok=True)
+    if whole:
+        shutil.rmtree(SITE, ignore_errors=True)
+        shutil.rmtree(DOCTREES, ignore_errors=True)
+    started = time.time()
+    try:
+        result = build_sphinx(
+            ROOT,
+            SITE,
+            path_config=ROOT / "_config.yml",
+            noconfig=True,  # there is no conf.py
+            doctreedir=DOCTREES,
+            confoverrides={"latex_individualpages": False},
+            warningiserror=strict,
+            keep_going=True,
+            quiet=not whole,
+        )
+    except Exception:  # in the settings, which Jupyter Book reads before Sphinx starts
+        traceback.print_exc()
+        result = 1
+    if isinstance(result, KeyboardInterrupt):  # Sphinx gives it back like an error
+        raise result
+    if result != 0:
+        forget_pages_read_since(started)
+        raise NotBuilt("The book was not built: the first error or warning above says why.")
+
+
+def forget_pages_read_since(started: float) -> None:
+    """Let the next build read these pages again, and so say again what is wrong with them."""
+    for doctree in DOCTREES.rglob("*.doctree"):
+        if doctree.stat().st_mtime >= started:
+            doctree.unlink()
 
 
 def execute(notebooks: Iterable[Path], *, afresh: bool = False) -> JupyterCacheAbstract:
@@ -128,49 +165,63 @@ def execute(notebooks: Iterable[Path], *, afresh: bool = False) -> JupyterCacheA
     # the next run therefore finds none and deletes the cache.
     stamp.unlink(missing_ok=True)
     cache = get_cache(str(CACHE))
-    names = [cache.add_nb_to_project(str(path)).uri for path in notebooks]
+    records = {path: cache.add_nb_to_project(str(path)) for path in notebooks}
     if afresh:
-        for record in filter(None, map(cache.get_cached_project_nb, names)):
+        for record in filter(None, (cache.get_cached_project_nb(one.uri) for one in records.values())):
             cache.remove_cache(record.pk)
-    run = run_notebooks(cache, names)
+    missing = [path for path, one in records.items() if not cache.get_cached_project_nb(one.uri)]
+    failed = run_notebooks(missing, cache)
     stamp.write_text(state, encoding="utf-8")
-    for record in filter(None, map(cache.get_cached_project_nb, run.succeeded)):
-        print(f"{record.data['execution_seconds']:6.1f} s  {os.path.relpath(record.uri, ROOT)}")
-        join_outputs(cache, record)
-    if failed := run.excepted + run.errored:
-        listed = ", ".join(os.path.relpath(name, ROOT) for name in failed)
+    if failed:
+        listed = ", ".join(os.path.relpath(path, ROOT) for path in failed)
         raise NotExecuted(
             f"Not executed: {listed}. The error above says which cell failed, and why."
         )
-    if run.succeeded:
+    if missing:
         print_memory()
     return cache
 
 
-def run_notebooks(cache: JupyterCacheAbstract, names: list[str]) -> ExecutorRunResult:
-    """Run the named notebooks that the cache does not hold, one on each processor at a time."""
+def run_notebooks(paths: list[Path], cache: JupyterCacheAbstract) -> list[Path]:
+    """Run notebooks, one on each processor at a time, and return those that failed."""
     # The pages' matrices are small: several threads would mostly wait for one another.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-    logger = logging.getLogger(__name__)
-    logger.setLevel(logging.INFO)  # it tells which notebook is run, and of a failure which cell
-    if sys.platform == "linux":  # `stopping` and `print_memory` need it; Python 3.14 asks for it
-        multiprocessing.set_start_method("fork", force=True)
-    executor = load_executor("local-parallel", cache, logger)
-    with ended_by_ctrl_c():
-        run = executor.run_and_cache(filter_uris=names, timeout=MOST_SECONDS)
-        if run.errored:  # two kernels that start at once at times choose the same port
-            before = run.succeeded
-            run = executor.run_and_cache(filter_uris=names, timeout=MOST_SECONDS)
-            run.succeeded = before + run.succeeded
-    return run
+    failed = []
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        running: dict[Future[tuple[NotebookNode, float]], Path] = {
+            pool.submit(run_notebook, path): path for path in paths
+        }
+        try:
+            for done in as_completed(running):
+                path = running[done]
+                try:
+                    notebook, seconds = done.result()
+                except (CellExecutionError, CellTimeoutError, DeadKernelError) as error:
+                    print(f"{os.path.relpath(path, ROOT)}: {error}", file=sys.stderr, flush=True)
+                    failed.append(path)
+                    continue
+                bundle = CacheBundleIn(notebook, path, data={"execution_seconds": seconds})
+                cache.cache_notebook_bundle(bundle, check_validity=False, overwrite=True)
+                print(f"{seconds:6.1f} s  {os.path.relpath(path, ROOT)}", flush=True)
+        except KeyboardInterrupt:
+            # To wait for the pages that run would take as long as they do. Their kernels end by
+            # themselves when this process is gone.
+            print(STOPPED, file=sys.stderr, flush=True)
+            os._exit(1)
+    return failed
 
 
-def join_outputs(cache: JupyterCacheAbstract, record: NbCacheRecord) -> None:
-    """Join what a cell has printed in parts. Where the parts are cut is a matter of timing."""
-    notebook = cache.get_cache_bundle(record.pk).nb
+def run_notebook(path: Path) -> tuple[NotebookNode, float]:
+    """Run a notebook beside its data, in a kernel of its own, and say how many seconds it took.
+
+    What a cell has printed in parts is joined: where the parts are cut is a matter of timing.
+    """
+    notebook: NotebookNode = nbformat.read(path, as_version=4)
+    started = time.perf_counter()
+    nbclient.execute(notebook, cwd=str(path.parent), timeout=MOST_SECONDS)
+    seconds = time.perf_counter() - started
     CoalesceStreamsPreprocessor().preprocess(notebook, {})
-    joined = CacheBundleIn(notebook, record.uri, data=record.data)
-    cache.cache_notebook_bundle(joined, check_validity=False, overwrite=True)
+    return notebook, seconds
 
 
 def print_memory() -> None:

@@ -11,8 +11,8 @@ from pathlib import Path
 from playwright.sync_api import Browser, sync_playwright
 from pypdf import PdfReader, PdfWriter
 
-from tools.browser import start_browser
-from tools.built_site import PAGES, SITE
+from website.browser import start_browser
+from website.built_site import PAGES, SITE
 
 TARGET = SITE / "book.pdf"
 OPEN = "document.querySelectorAll('.proof-fold').forEach((proof) => (proof.open = true))"

@@ -13,35 +13,32 @@ import subprocess
 import sys
 import threading
 import time
-import traceback
 from contextlib import suppress
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
-from jupyter_book.sphinx import build_sphinx
-
-from tools.build_book import (
-    BUILD,
+from website.build import (
     ROOT,
+    SITE,
+    NotBuilt,
     NotExecuted,
+    build,
     execute,
     notebooks_of_the_book,
     one_sentence_at_the_end,
 )
 
-FOLDER = BUILD / "preview"
-SITE = FOLDER / "html"
 ADDRESS = ("127.0.0.1", 8000)
 WATCHED = (
     "_config.yml",
     "_toc.yml",
     "book/**/*",
     "pe_book/**/*",
-    "pe_lib/*.py",
-    "tools/*.py",
-    "experiments/*.py",
+    "pe_lib/**/*.py",
+    "website/**/*",
+    "experiments/**/*.py",
     "experiments/results/**/*",
 )
 SECONDS_BETWEEN_LOOKS = 0.3
@@ -84,13 +81,6 @@ class Handler(SimpleHTTPRequestHandler):
         """Print nothing."""
 
 
-class NotBuilt(Exception):
-    """A build has failed. What went wrong has been printed."""
-
-    def __str__(self) -> str:
-        return "Not built: the error above says why."
-
-
 def main() -> None:
     with one_sentence_at_the_end(), suppress(KeyboardInterrupt):
         serve()
@@ -102,7 +92,7 @@ def serve() -> None:
     seen = times_of_changes()
     try:
         execute(notebooks_of_the_book())
-        build()
+        build(whole=False, strict=False)
     except (NotExecuted, NotBuilt) as failure:
         print(failure, "The preview waits for the next change.", flush=True)
     threading.Thread(target=server.serve_forever, daemon=True).start()
@@ -142,7 +132,7 @@ def build_again(changed: set[Path]) -> None:
         os.execv(sys.executable, [sys.executable, *sys.argv])
     started = time.perf_counter()
     try:
-        build()
+        build(whole=False, strict=False)
     except NotBuilt as failure:
         print(failure, flush=True)
         return
@@ -156,36 +146,11 @@ def can_start_again(changed: set[Path]) -> bool:
     An editor may have saved half a line, and a process that ended with it would not come back.
     """
     files = [str(path) for path in changed if path.suffix == ".py" and path.exists()]
-    checks = [["-m", "py_compile", file] for file in files] + [["-c", "import tools.preview"]]
+    checks = [["-m", "py_compile", file] for file in files] + [["-c", "import website.preview"]]
     return all(
         subprocess.run([sys.executable, *check], cwd=ROOT, check=False).returncode == 0
         for check in checks
     )
-
-
-def build() -> None:
-    """Let Jupyter Book build the pages whose sources have changed.
-
-    What Sphinx raises, Jupyter Book prints and returns, Ctrl+C too. An error in the settings it
-    raises itself.
-    """
-    try:
-        result = build_sphinx(
-            ROOT,
-            SITE,
-            path_config=ROOT / "_config.yml",
-            noconfig=True,  # there is no conf.py
-            doctreedir=FOLDER / "doctrees",
-            confoverrides={"latex_individualpages": False, "only_changed_pages": True},
-            quiet=True,
-        )
-    except Exception as error:
-        traceback.print_exc()
-        raise NotBuilt from error
-    if isinstance(result, KeyboardInterrupt):
-        raise result
-    if result != 0:
-        raise NotBuilt
 
 
 def times_of_changes() -> dict[Path, float]:

@@ -1,4 +1,4 @@
-"""Fetch what the site serves besides its own files, from npm, into book/_assets/vendor.
+"""Fetch what the site serves besides its own files, from npm, into website/assets/vendor.
 
     make vendor
 
@@ -18,7 +18,7 @@ from pathlib import Path
 
 from fontTools import subset
 
-VENDOR = Path(__file__).resolve().parent.parent / "book" / "_assets" / "vendor"
+VENDOR = Path(__file__).resolve().parent.parent / "website" / "assets" / "vendor"
 MANIFEST = VENDOR / "manifest.json"
 
 # Folder, name on npm, version and licence of each package.
@@ -32,7 +32,7 @@ PACKAGES = (
 # path: es5/core.js is copied to mathjax/core.js.
 FILES = {
     "mathjax": (
-        # The parts that book/_ext/formulas.py runs when the site is built, and the fonts.
+        # The parts that website/extensions/formulas.py runs when the site is built, and the fonts.
         "es5/startup.js",
         "es5/core.js",
         "es5/adaptors/liteDOM.js",

@@ -17,7 +17,7 @@ import torch
 import pe_lib.torch
 from pe_lib import numpy as pe
 
-SHEET = (Path(__file__).resolve().parent.parent / "book" / "cheat_sheet.md").read_text(
+SHEET = (Path(__file__).resolve().parent.parent.parent / "book" / "cheat_sheet.md").read_text(
     encoding="utf-8"
 )
 D = 512

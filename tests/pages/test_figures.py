@@ -37,7 +37,7 @@ from pe_book.live import still
 from pe_book.live.figure import LiveFigure
 from pe_book.live.frames import MOST_FRAMES_OF_ONE
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parent.parent.parent
 IMAGE, VIEW = "image/svg+xml", "application/vnd.jupyter.widget-view+json"
 
 

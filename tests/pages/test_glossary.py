@@ -6,7 +6,7 @@ from pathlib import Path
 import nbformat
 import page_text
 
-BOOK = Path(__file__).resolve().parent.parent / "book"
+BOOK = Path(__file__).resolve().parent.parent.parent / "book"
 ENTRY = re.compile(r"((?:^\S.*\n)+)((?:^(?:  .*)?\n)+)", re.M)  # terms, then what they mean
 READ_MORE = re.compile(r"Read more in (?:\[chapter (\d+)\]|the \[[^]]+\])\((\S+)\)")
 

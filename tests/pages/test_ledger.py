@@ -7,9 +7,9 @@ import nbformat
 import page_text
 import yaml
 
-from tools.build_book import notebooks_of_the_book
+from website.build import notebooks_of_the_book
 
-BOOK = Path(__file__).resolve().parent.parent / "book"
+BOOK = Path(__file__).resolve().parent.parent.parent / "book"
 DATA = yaml.safe_load((BOOK / "data" / "claims.yml").read_text(encoding="utf-8"))
 CLAIMS = DATA["claims"]
 MANY = {"A": 72, "B": 40, "C": 14, "D": 17, "E": 27}

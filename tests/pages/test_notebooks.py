@@ -16,10 +16,10 @@ import pytest
 from nbformat import NotebookNode
 
 from pe_book import plots
-from tools import notebooks, page_measures
-from tools.build_book import notebooks_of_the_book
+from website import notebooks, page_measures
+from website.build import notebooks_of_the_book
 
-BOOK = Path(__file__).resolve().parent.parent / "book"
+BOOK = Path(__file__).resolve().parent.parent.parent / "book"
 NOTEBOOKS = [path.relative_to(BOOK).as_posix() for path in notebooks_of_the_book()]
 CHAPTERS = [name for name in NOTEBOOKS if f"checks/{name}" in NOTEBOOKS]
 CHECKS = [name for name in NOTEBOOKS if name.startswith("checks/")]
@@ -94,7 +94,7 @@ def test_is_stored_executed_in_the_normal_form(name: str) -> None:
     normal = copy.deepcopy(notebook)
     notebooks.serve_colab(normal, "", (BOOK / name).parent.relative_to(BOOK.parent))
     notebooks.normalise(normal)
-    assert notebook == normal, "run tools/notebooks.py"
+    assert notebook == normal, "run website/notebooks.py"
     assert all(cell.source.strip() for cell in notebook.cells)
     cells = page_text.code_cells(notebook)
     assert [cell.execution_count for cell in cells] == list(range(1, len(cells) + 1))
@@ -180,7 +180,7 @@ def test_the_tour_is_short_and_has_a_picture_in_each_section() -> None:
 
 @pytest.mark.parametrize("name", [*NOTEBOOKS, "index.md"])
 def test_no_page_types_its_minutes(name: str) -> None:
-    """They are measured when the book is built (book/_ext/reading_time.py)."""
+    """They are measured when the book is built (website/extensions/reading_time.py)."""
     page = BOOK / name
     if page.suffix == ".md":
         text = page.read_text(encoding="utf-8")

@@ -13,7 +13,7 @@ from pathlib import Path
 import nbformat
 import pytest
 
-from tools.build_book import notebooks_of_the_book
+from website.build import notebooks_of_the_book
 
 READABLE_DIRECTIVE = re.compile(
     r"^:{3,}\{(prf:(theorem|lemma|proposition|corollary|definition|proof|remark|example)"

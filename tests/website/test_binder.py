@@ -9,8 +9,8 @@ from typing import Any
 import nbformat
 import pytest
 
-from tools import binder
-from tools.page_measures import is_live
+from website import binder
+from website.page_measures import is_live
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Error
 
-from tools import browser
+from website import browser
 
 OWN, CHROME = "Playwright's own", "channel chrome"
 DOWNLOAD, APT = "Playwright's download", "apt-get"

@@ -7,7 +7,7 @@ from urllib.request import urlopen
 
 import pytest
 
-from tools import built_site
+from website import built_site
 
 
 @pytest.fixture

@@ -18,9 +18,9 @@ from jinja2 import Environment, FileSystemLoader
 from sphinx.builders.html import StandaloneHTMLBuilder
 from sphinx.errors import ExtensionError
 
-from tools import notebooks, repository
+from website import notebooks, repository
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parent.parent.parent
 FORK = "https://github.com/some/fork"
 
 

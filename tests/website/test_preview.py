@@ -13,8 +13,8 @@ from urllib.request import urlopen
 import dark_figures
 import pytest
 
-from tools import preview
-from tools.build_book import ROOT, NotExecuted
+from website import preview
+from website.build import ROOT, NotExecuted
 
 
 @pytest.fixture
@@ -30,7 +30,7 @@ def built(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     ("changed", "done"),
     [
         (["book/glossary.md"], "built"),
-        (["pe_book/live/kit.js", "book/_assets/book.css"], "built"),
+        (["pe_book/live/kit.js", "website/assets/book.css"], "built"),
         (["pe_book/live/clock.py", "book/glossary.md"], "started again"),  # it has read the code
     ],
 )
@@ -77,7 +77,7 @@ def test_ctrl_c_during_a_build_ends_the_preview(monkeypatch: pytest.MonkeyPatch)
 
 @pytest.mark.parametrize(
     ("file", "code"),
-    [("pe_lib/half.py", "def half("), ("tools/preview.py", "import no_such_module")],
+    [("pe_lib/half.py", "def half("), ("website/preview.py", "import no_such_module")],
     ids=["half-written", "an import that fails"],
 )
 def test_code_that_cannot_run_does_not_end_the_preview(
@@ -90,7 +90,7 @@ def test_code_that_cannot_run_does_not_end_the_preview(
 ) -> None:
     """It starts itself again, and would not come back."""
     monkeypatch.setattr(preview, "ROOT", tmp_path)
-    for name, content in {"tools/preview.py": "", file: code}.items():
+    for name, content in {"website/preview.py": "", file: code}.items():
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text(content, encoding="utf-8")
     preview.build_again({tmp_path / file})

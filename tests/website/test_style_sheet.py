@@ -55,7 +55,7 @@ def test_pages_must_agree_on_the_order() -> None:
         style_sheet.in_one_order([["a", "b", "c"], ["c", "a"]])
 
 
-@pytest.mark.parametrize("file", ["book/_assets/book.css", "pe_book/live/kit.css"])
+@pytest.mark.parametrize("file", ["website/assets/book.css", "pe_book/live/kit.css"])
 def test_lines_below_words_are_set_part_by_part(file: str) -> None:
     """Safari knows `text-decoration` with one word only, and drops a rule that has more."""
     text = (Path(__file__).parent.parent / file).read_text(encoding="utf-8")

@@ -16,7 +16,7 @@ from typing import Any
 import nbformat
 import pytest
 
-from tools import build_book, install, notebooks, preview, run_tests, stopping
+from website import build_book, install, notebooks, preview, run_tests, stopping
 
 
 @pytest.fixture
@@ -109,8 +109,8 @@ def test_new_constraints_are_found_in_an_environment_without_packages(
     """A raised version contradicts the old constraints, so nothing could be installed first."""
     steps = make("--dry-run", "constraints").splitlines()
     assert [step.partition(" ")[2] for step in steps] == [
-        "tools/install.py --bare",
-        "tools/constraints.py",
+        "website/install.py --bare",
+        "website/constraints.py",
     ]
     made: list[str] = []
     monkeypatch.setattr(sys, "argv", ["install.py", "--bare"])
@@ -247,7 +247,7 @@ def test_what_a_process_that_runs_notebooks_starts_is_left_alone() -> None:
     code = """
 import os
 import time
-from tools import stopping
+from website import stopping
 
 def code_of_child(work):
     child = os.fork()
@@ -277,7 +277,7 @@ def start_build(folder: Path) -> tuple[subprocess.Popen[str], int]:
     code = f"""
 import multiprocessing
 from pathlib import Path
-from tools import build_book
+from website import build_book
 multiprocessing.set_start_method("forkserver")  # as Python 3.14 does by itself
 build_book.ROOT = build_book.BUILD = Path({str(folder)!r})
 build_book.CACHE = build_book.ROOT / "cache"
@@ -364,7 +364,7 @@ def test_a_site_that_was_not_built_is_not_tested(
         ("tests/requirements.txt", {"library"}),
         ("book/rotation.ipynb", {"style", "format", "library", "notebooks", "book", "site"}),
         ("book/ruff.toml", {"style", "format", "library", "book", "site"}),
-        ("book/_ext/ruff.toml", {"style", "format", "library", "book", "site"}),
+        ("website/extensions/ruff.toml", {"style", "format", "library", "book", "site"}),
         ("tests/nbval_sanitize.cfg", {"library", "notebooks"}),
         ("book/glossary.md", {"library", "book", "site"}),
         ("README.md", {"library"}),
@@ -401,7 +401,7 @@ def test_a_site_is_built_once_until_something_changes(
 
     monkeypatch.setattr(build_book, "build", build)
     monkeypatch.setattr(build_book, "execute", lambda notebooks: None)
-    files = ["book/a.md", "book/_assets/book.css", "pe_lib/numpy.py", "pe_book/kit.js", "_toc.yml"]
+    files = ["book/a.md", "website/assets/book.css", "pe_lib/numpy.py", "pe_book/kit.js", "_toc.yml"]
     for count, name in enumerate([*files, "a/fork"], start=1):
         if name in files:
             write(repository / name)
@@ -430,7 +430,7 @@ def test_a_site_is_built_once_until_something_changes(
         ("pe_lib/README.md", False),
         ("pe_book/live/kit.css", False),
         ("pe_book/live/clock.js", False),
-        ("book/_assets/book.css", False),
+        ("website/assets/book.css", False),
         ("book/data/minilm/LICENSE", False),
         ("book/data/claims.yml", False),
         ("experiments/README.md", False),

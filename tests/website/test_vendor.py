@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tools import vendor
+from website import vendor
 
 PACKAGE = ("tool", "tool", "1.0", "MIT")
 

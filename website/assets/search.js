@@ -1,5 +1,5 @@
 // The search page: the places that answer a query, the best first, each under a sentence of its
-// prose. What stands in the book, PAGES, comes with search_index.js (book/_ext/search_pages.py). What
+// prose. What stands in the book, PAGES, comes with search_index.js (website/finish/search_index.py). What
 // Sphinx brings: searchtools.js takes the query from the address, splits texts into words and makes a
 // list for the hits, which this script fills; language_data.js has the stemmer, and words that say
 // nothing.

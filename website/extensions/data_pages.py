@@ -14,13 +14,12 @@ from docutils import nodes
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from pe_book import live
 from sphinx.application import Sphinx
-from tools.repository import repository_url
-
-from reading_time import minutes
+from website.extensions.reading_time import minutes
+from website.repository import repository_url
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 JINJA = Environment(
-    loader=FileSystemLoader(Path(__file__).with_name("templates")), undefined=StrictUndefined
+    loader=FileSystemLoader(ROOT / "website" / "templates"), undefined=StrictUndefined
 )
 LEDGER = "book/sources"
 VERDICTS = ("true", "true with conditions", "imprecise", "false")

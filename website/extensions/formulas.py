@@ -2,11 +2,11 @@
 
 MathJax runs here, in V8 as mini-racer brings it, and not in the reader's browser: a page needs no
 script for its formulas, nothing moves when they appear, and nobody waits for them. Beside what is
-drawn stands MathML, for the voices that read it. The style sheet holds the signs that are used.
+drawn stands MathML, for the voices that read it. While Sphinx writes a page, a mark holds the place
+of each formula; the finished page gets the formulas (website/finish/formulas.py).
 """
 
 import atexit
-import base64
 import functools
 import html
 import json
@@ -21,11 +21,9 @@ from sphinx.domains.math import MathDomain
 from sphinx.util import logging
 from sphinx.util.math import get_node_equation_number
 
-from html_fixes import WRITTEN_PAGES
-
 logger = logging.getLogger(__name__)
 
-VENDOR = Path(__file__).resolve().parent.parent / "_assets" / "vendor" / "mathjax"
+VENDOR = Path(__file__).resolve().parent.parent / "assets" / "vendor" / "mathjax"
 PARTS = (
     "core",
     "adaptors/liteDOM",
@@ -35,33 +33,22 @@ PARTS = (
     "a11y/assistive-mml",
 )
 STYLE_SHEET, FONTS = "formulas.css", "mathjax/output/chtml/fonts/woff-v2"
-# Most texts and formulas use these fonts, so the style sheets themselves hold them. A font that
-# comes later would move lines, and the browser would lay out the page again.
-FIRST_FONTS = re.compile(
-    r'url\("(vendor/[\w/-]+/(?:MathJax_(?:Zero|Main-Regular|Math-Italic)|source-serif-4-[\w-]+)'
-    r'\.woff2)"\)'
-)
 START = """\
 const sources = SOURCES;
 var MathJax = {
   loader: { load: PARTS, paths: { mathjax: "." }, require: (name) => {
-    if (!(name.slice(2) in sources)) throw Error(`tools/vendor.py does not fetch ${name}`);
+    if (!(name.slice(2) in sources)) throw Error(`website/vendor.py does not fetch ${name}`);
     (0, eval)(sources[name.slice(2)]);
   } },
   tex: { packages: { "[-]": ["noundefined"], "[+]": ["html"] } },  // an unknown name is an error
-  chtml: { fontURL: "FONTS" },
+  chtml: { fontURL: "FONTS", adaptiveCSS: false },
   startup: { typeset: false },
 };"""
 MATHML = ' xmlns="http://www.w3.org/1998/Math/MathML"'
 USE = """\
 const { adaptor } = MathJax.startup;
 const setFormula = (tex, display) => adaptor.outerHTML(MathJax.tex2chtml(tex, { display }));
-const styleSheet = (ofAllSigns) => {
-  const { output } = MathJax.startup;
-  output.options.adaptiveCSS = !ofAllSigns;
-  output.font.adaptiveCSS(!ofAllSigns);
-  return adaptor.textContent(MathJax.chtmlStylesheet());
-};"""
+const styleSheet = () => adaptor.textContent(MathJax.chtmlStylesheet());"""
 
 PLACE = '<mjx-container data-set="{}"></mjx-container>'
 PLACES = re.compile(PLACE.format(r"(\d+)"))
@@ -172,38 +159,13 @@ def add_style_sheet(app: Sphinx, page: str, template: str, context: dict[str, An
         app.add_css_file(STYLE_SHEET)
 
 
-def insert_formulas(app: Sphinx, exception: Exception | None) -> None:
-    """Put each formula in its place.
-
-    The extensions that fix the pages come before, because they parse a page quicker without its
-    formulas. Those that read the finished pages come after.
-    """
-    if exception is not None or app.builder.format != "html":
-        return
-    for path in WRITTEN_PAGES:
-        page = path.read_text(encoding="utf-8")
-        path.write_text(PLACES.sub(lambda place: FORMULAS[int(place[1])], page), encoding="utf-8")
-    static = Path(app.outdir) / "_static"
-    rules = style_sheet(of_all_signs=app.config.only_changed_pages)
-    (static / STYLE_SHEET).write_text(rules, encoding="utf-8")
-    for sheet in (static / STYLE_SHEET, static / "book.css"):
-        text = sheet.read_text(encoding="utf-8")
-        sheet.write_text(FIRST_FONTS.sub(lambda url: data_address(static / url[1]), text), "utf-8")
-
-
-def data_address(font: Path) -> str:
-    """The address of a font that holds the font itself."""
-    return f'url("data:font/woff2;base64,{base64.b64encode(font.read_bytes()).decode()}")'
-
-
-def style_sheet(*, of_all_signs: bool) -> str:
-    """MathJax's rules for the signs that were set, or for all, with the fonts of the site."""
-    rules = str(mathjax().call("styleSheet", of_all_signs))
+def style_sheet() -> str:
+    """MathJax's rules for all signs, with the fonts of the site. The site keeps those it uses."""
+    rules = str(mathjax().call("styleSheet"))
     return rules.replace('.woff")', '.woff2")').replace('"woff"', '"woff2"')
 
 
 def setup(app: Sphinx) -> dict[str, bool]:
     app.add_html_math_renderer("set_when_built", (visit_math, None), (visit_displayed_math, None))
     app.connect("html-page-context", add_style_sheet)
-    app.connect("build-finished", insert_formulas, priority=950)  # after html_fixes
     return {"parallel_read_safe": True, "parallel_write_safe": False}

@@ -21,7 +21,7 @@ THEOREM = re.compile(
     r"^(:{3,})\{prf:(?:theorem|proposition|lemma|corollary)\}.*?\n:label: (\S+)\n.*?(?=^\1$)",
     re.MULTILINE | re.DOTALL,
 )
-BOOK = Path(__file__).resolve().parent.parent
+BOOK = Path(__file__).resolve().parent.parent.parent / "book"
 IN_A_KERNEL = """\
 {.in-a-kernel}
 This page shows the first state. In a running notebook, it follows the hand that you move.

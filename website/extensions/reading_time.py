@@ -1,6 +1,6 @@
 """Say under the title of a page how long it takes to read.
 
-The minutes are measured from the notebook when the book is built (tools/page_measures.py), so they
+The minutes are measured from the notebook when the book is built (website/page_measures.py), so they
 change with the page. What is folded is not counted. The landing page asks for the minutes of others
 with ``{{ minutes("rotation") }}`` (data_pages.py).
 """
@@ -10,9 +10,9 @@ from pathlib import Path
 
 import nbformat
 from sphinx.application import Sphinx
-from tools.page_measures import measures_of
+from website.page_measures import measures_of
 
-BOOK = Path(__file__).resolve().parent.parent
+BOOK = Path(__file__).resolve().parent.parent.parent / "book"
 TITLE = re.compile(r"^# .+$", re.MULTILINE)
 
 

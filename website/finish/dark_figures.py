@@ -9,27 +9,26 @@ import re
 from pathlib import Path
 
 from pe_book.dark import dark_drawing
-from sphinx.application import Sphinx
-
-from html_fixes import WRITTEN_PAGES
+from website.finish.site import Site
 
 STILL = re.compile(r'<img [^>]*src="[^"]*_images/([0-9a-f]{64})\.svg"[^>]*/?>')
 CLASSES = re.compile(r' class="([^"]*)"')
 
 
-def show_twins(app: Sphinx, exception: Exception | None) -> None:
-    """Write the twins, then name each beside its figure."""
-    if exception is not None or app.builder.format != "html":
-        return
-    folder = Path(app.outdir)
-    for drawing in folder.glob("_images/*.svg"):
-        if re.fullmatch(r"[0-9a-f]{64}", drawing.stem):
-            twin = drawing.with_name(f"{drawing.stem}-dark.svg")
-            twin.write_text(dark_drawing(drawing.read_text(encoding="utf-8")), encoding="utf-8")
-    for path in WRITTEN_PAGES:
-        page = path.read_text(encoding="utf-8")
-        if "_images/" in page:
-            path.write_text(STILL.sub(light_and_dark, page), encoding="utf-8")
+def show_twins(site: Site) -> None:
+    """Write the twin of each figure that the pages show, and name it beside its figure."""
+    for path, page in site.pages.items():
+        for name in {still[1] for still in STILL.finditer(page)}:
+            write_twin(site.folder / "_images", name)
+        site.pages[path] = STILL.sub(light_and_dark, page)
+
+
+def write_twin(folder: Path, name: str) -> None:
+    """Write the dark twin of a drawing. Its name is the hash of it, so a twin need not change."""
+    twin = folder / f"{name}-dark.svg"
+    if not twin.exists():
+        drawing = (folder / f"{name}.svg").read_text(encoding="utf-8")
+        twin.write_text(dark_drawing(drawing), encoding="utf-8")
 
 
 def light_and_dark(found: re.Match[str]) -> str:
@@ -51,7 +50,3 @@ def with_class(tag: str, name: str) -> str:
         return CLASSES.sub(rf' class="\1 {name}"', tag, count=1)
     return tag.replace("<img ", f'<img class="{name}" ', 1)
 
-
-def setup(app: Sphinx) -> dict[str, bool]:
-    app.connect("build-finished", show_twins, priority=920)  # after html_fixes, which sizes them
-    return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -4,21 +4,18 @@ Each function takes a parsed page and fixes one thing. They run once the pages a
 the checks of the site look at what a reader gets.
 """
 
-import gc
 import html
 import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 from bs4 import BeautifulSoup
 from bs4.element import NavigableString
-from sphinx.application import Sphinx
-from sphinx.builders.html import StandaloneHTMLBuilder
 from sphinx.errors import ExtensionError
 
-WRITTEN_PAGES: set[Path] = set()  # by this build; the others were fixed when they were written
+from website.finish.site import Site
+
 VIEW_BOX = re.compile(r'viewBox="0 0 ([\d.]+) ([\d.]+)"')
 EQUATION = re.compile(r" ([=≠<>≤≥≈]) ")
 PERCENTAGE = re.compile(r"(?<=\d) %")
@@ -299,35 +296,18 @@ def noting_a_change(page: BeautifulSoup, name: str, unused: set[str]) -> Iterato
         unused.remove(name)
 
 
-def note_page(app: Sphinx, page: str, template: str, context: dict[str, Any], _: Any) -> None:
-    """Remember that this build writes a page."""
-    assert isinstance(app.builder, StandaloneHTMLBuilder)
-    WRITTEN_PAGES.add(Path(app.builder.get_outfilename(page)))
-
-
-def fix_pages(app: Sphinx, exception: Exception | None) -> None:
+def fix_pages(site: Site) -> None:
     """Fix every page that this build has written.
 
     A fix that changes none of them fails the build: after an update of the theme it would otherwise
     be missing from all pages, and nobody would see it.
     """
-    if exception is not None or app.builder.format != "html":
-        return
-    gc.freeze()  # the book's documents, through which it would search for leftovers of each page
     unused = {one.__name__ for one in (*FIXES, *FIXES_WITH_FILES)}
-    for path in WRITTEN_PAGES:
-        text = path.read_text(encoding="utf-8")
-        path.write_text(fix(text, path.parent, unused), encoding="utf-8")
-    if unused and not app.config.only_changed_pages:  # a few pages need not need them all
+    for path, text in site.pages.items():
+        site.pages[path] = fix(text, path.parent, unused)
+    if unused and site.is_whole:  # a few pages need not need them all
         named = ", ".join(sorted(unused))
         raise ExtensionError(
-            f"These functions of book/_ext/html_fixes.py found nothing to fix: {named}. "
+            f"These functions of website/finish/html_fixes.py found nothing to fix: {named}. "
             "Has the theme changed? What the book no longer needs can be deleted."
         )
-
-
-def setup(app: Sphinx) -> dict[str, bool]:
-    app.connect("builder-inited", lambda app: WRITTEN_PAGES.clear())
-    app.connect("html-page-context", note_page)
-    app.connect("build-finished", fix_pages, priority=900)
-    return {"parallel_read_safe": True, "parallel_write_safe": False}

@@ -6,7 +6,9 @@ book does not have. So the sheets of all pages become one, in their order, witho
 class or an anchor whose name stands in no page and in no script.
 """
 
+import base64
 import hashlib
+import json
 import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -14,37 +16,47 @@ from typing import Any
 from urllib.parse import urljoin
 
 import tinycss2
-from sphinx.application import Sphinx
 from sphinx.errors import ExtensionError
 
-from html_fixes import WRITTEN_PAGES
+from website.finish.site import Site
 
 NAME = "_static/site.css"
 LINK = re.compile(r'<link href="([^"?]*_static/[^"?]*\.css)[^"]*" rel="stylesheet"[^>]*/>\n?')
 SCRIPT = re.compile(r'<script[^>]* src="([^"?]*)')
 ADDRESS = re.compile(r'url\("?(?!data:|"|#)([^")]+)"?\)')
+# Most texts and formulas use these fonts, so the style sheet itself holds them. A font that comes
+# later would move lines, and the browser would lay out the page again.
+FIRST_FONTS = re.compile(
+    r'url\("(vendor/[\w/-]+/(?:MathJax_(?:Zero|Main-Regular|Math-Italic)|source-serif-4-[\w-]+)'
+    r'\.woff2)"\)'
+)
 WORD = re.compile(r"[\w-]+")
 GROUPS = ("media", "supports", "container")  # at-rules that hold rules
 
 
-def join_style_sheets(app: Sphinx, exception: Exception | None) -> None:
+def join(site: Site) -> None:
     """Write the one style sheet, and let each page ask for it alone."""
-    if exception is not None or app.builder.format != "html" or app.config.only_changed_pages:
-        return
-    site = Path(app.outdir)
-    pages = {path: path.read_text(encoding="utf-8") for path in WRITTEN_PAGES}
-    sheets = in_one_order(style_sheets_of(text, path, site) for path, text in pages.items())
+    others = site.other_pages()
+    pages = others | site.pages
+    memory = Path(site.app.doctreedir, "style_sheets.json")
+    asked = [style_sheets_of(text, path, site.folder) for path, text in site.pages.items()]
+    if others:  # they ask for the one sheet already
+        asked.append(json.loads(memory.read_text(encoding="utf-8")))
+    sheets = in_one_order(asked)
     if not sheets:
         return
-    scripts = (path.read_text(encoding="utf-8") for path in scripts_of(pages, site))
+    memory.write_text(json.dumps(sheets), encoding="utf-8")
+    scripts = (path.read_text(encoding="utf-8") for path in scripts_of(pages, site.folder))
     words = words_in(pages.values()) | words_in(scripts)
-    rules = "\n".join(rule for sheet in sheets for rule in rules_of(site / sheet, site, words))
-    (site / NAME).write_text(rules, encoding="utf-8")
-    digest = hashlib.sha256(rules.encode()).hexdigest()[:8]
-    for path, text in pages.items():
-        root = "../" * (len(path.relative_to(site).parts) - 1)
+    rules = (rule for sheet in sheets for rule in rules_of(site.folder / sheet, site.folder, words))
+    text = with_first_fonts("\n".join(rules), site.folder / "_static")
+    (site.folder / NAME).write_text(text, encoding="utf-8")
+    digest = hashlib.sha256(text.encode()).hexdigest()[:8]
+    for path, page in pages.items():
+        root = "../" * (len(path.relative_to(site.folder).parts) - 1)
         link = f'<link href="{root}{NAME}?v={digest}" rel="stylesheet"/>\n'
-        path.write_text(with_one_link(text, link), encoding="utf-8")
+        if link not in page:
+            site.pages[path] = with_one_link(page, link)
 
 
 def style_sheets_of(text: str, page: Path, site: Path) -> list[str]:
@@ -143,6 +155,16 @@ def with_paths_from_static(rule: str, folder: str) -> str:
     return ADDRESS.sub(moved, rule)
 
 
+def with_first_fonts(rules: str, static: Path) -> str:
+    """The rules with the fonts of most texts in them."""
+    return FIRST_FONTS.sub(lambda url: data_address(static / url[1]), rules)
+
+
+def data_address(font: Path) -> str:
+    """The address of a font that holds the font itself."""
+    return f'url("data:font/woff2;base64,{base64.b64encode(font.read_bytes()).decode()}")'
+
+
 def with_one_link(text: str, link: str) -> str:
     """The page with this link at the place of its first one, and without the others."""
     first = LINK.search(text)
@@ -151,9 +173,3 @@ def with_one_link(text: str, link: str) -> str:
     before, after = text[: first.start()], text[first.start() :]
     return before + link + LINK.sub("", after)
 
-
-def setup(app: Sphinx) -> dict[str, bool]:
-    # Where a build writes only the pages that changed, it cannot know the classes of the others.
-    app.add_config_value("only_changed_pages", default=False, rebuild="")
-    app.connect("build-finished", join_style_sheets, priority=960)  # after formulas
-    return {"parallel_read_safe": True, "parallel_write_safe": False}

@@ -14,14 +14,15 @@ from playwright.sync_api import sync_playwright
 from pe_book import live, plots
 from pe_book.live import still
 from pe_lib import numpy as pe
-from tools.browser import start_browser
+from website.browser import start_browser
 
-BOOK = Path(__file__).resolve().parent.parent
-COVER, CARD = BOOK / "images" / "cover.svg", BOOK / "_assets" / "social.png"
+ROOT = Path(__file__).resolve().parent.parent
+ASSETS = ROOT / "website" / "assets"
+COVER, CARD = ROOT / "book" / "images" / "cover.svg", ASSETS / "social.png"
 D_MODEL, SEQ_LEN, POSITION, OFFSET = 128, 64, 23, 6
 PAIRS_SHOWN = (0, 6, 12, 18, 24, 30)
 
-FONT = BOOK / "_assets/vendor/source-serif/source-serif-4-latin-{}.woff2"
+FONT = ASSETS / "vendor/source-serif/source-serif-4-latin-{}.woff2"
 # The page that becomes the card, in the fonts and with the clocks of the site.
 PAGE = """<!DOCTYPE html><meta charset="utf-8"><style>
 @font-face {{ font-family: serif4; src: url({regular}); }}
@@ -60,7 +61,7 @@ def draw_card(path: Path) -> None:
             name: address(Path(str(FONT).format(face)))
             for name, face in faces.items()
         },
-        logo=address(BOOK / "_assets" / "logo.svg"),
+        logo=address(ASSETS / "logo.svg"),
         kit=(live.FOLDER / "kit.css").read_text(encoding="utf-8"),
         clocks=still.content_of_box(
             "clock", {"x": 3, "step": 2, "block": "T"}, {}

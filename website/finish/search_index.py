@@ -2,9 +2,8 @@
 
 A place is a page, a section, a theorem, a term of the glossary or a function of the library. When
 the pages are finished, they are read once, and search_index.js keeps what a reader may search for.
-The book's script (book/_assets/search.js) finds and quotes with that file alone: a page that is
-found need not be fetched, so that the search is the same from a folder on a disk. Sphinx's own
-index knows whole pages only, and is left without their words.
+The book's script (website/assets/search.js) finds and quotes with that file alone: a page that is
+found need not be fetched, so that the search is the same from a folder on a disk.
 """
 
 import hashlib
@@ -18,16 +17,15 @@ from typing import Any
 import yaml
 from bs4 import BeautifulSoup
 from bs4.element import NavigableString, Tag
-from docutils import nodes
-from sphinx.application import Sphinx
 from sphinx.search.en import SearchEnglish, english_stopwords
 
-from html_fixes import WRITTEN_PAGES
-from page_head import describe
+from website.extensions.page_head import describe
+from website.extensions.search_page import ADDRESS
+from website.finish.site import Site
 
-WORDS = Path(__file__).resolve().parent.parent / "data" / "search_words.yml"
+ROOT = Path(__file__).resolve().parent.parent.parent
+WORDS = ROOT / "book" / "data" / "search_words.yml"
 STEMMER = SearchEnglish({})  # what the script stems with, too
-ADDRESS = "_static/search_index.js"
 START, END = "const PAGES = ", ";\n"
 
 DRAWN = re.compile(
@@ -214,54 +212,37 @@ def known_words() -> dict[str, list[str]]:
     return {place: [str(word) for word in listed] for place, listed in words.items()}
 
 
-def write_index(app: Sphinx, exception: Exception | None) -> None:
+def write(site: Site) -> None:
     """Read the pages that this build has written. The others are known already, and pages that are
     no longer in the book are forgotten."""
-    if exception is not None or app.builder.format != "html":
-        return
-    path = Path(app.outdir, ADDRESS)
-    pages: dict[str, Any] = {}
-    if path.exists():
-        known_pages = json.loads(path.read_text(encoding="utf-8")[len(START) : -len(END)])
-        pages = {page: read for page, read in known_pages.items() if page in app.env.found_docs}
-    for page in app.env.found_docs:
-        written = Path(app.outdir, f"{page}.html")
-        if written in WRITTEN_PAGES:
-            text = written.read_text(encoding="utf-8")
-            said = describe(page, app.env.get_doctree(page))
-            pages[page] = {"said": said, **read_page(ARTICLE.findall(text)[0])}
+    env, path = site.app.env, site.folder / ADDRESS
+    read = {page: entry for page, entry in known_pages(path).items() if page in env.found_docs}
+    for page in env.found_docs:
+        if text := site.pages.get(site.path_of(page)):
+            said = describe(page, env)
+            read[page] = {"said": said, **read_page(ARTICLE.findall(text)[0])}
     known = known_words()
-    for page, read in pages.items():
-        for place in read["places"]:
+    for page, entry in read.items():
+        for place in entry["places"]:
             place["known"] = known.get(f"{page}#{place['anchor']}".rstrip("#"), [])
     # In this order two builds write the same file, and pages with the same words lie together.
-    in_order = dict(sorted(pages.items()))
+    in_order = dict(sorted(read.items()))
     text = json.dumps(in_order, ensure_ascii=False, separators=(",", ":"))
     path.write_text(f"{START}{text}{END}", encoding="utf-8")
-    ask_for_this_version(Path(app.outdir, "search.html"), path)
+    ask_for_this_version(site, path)
 
 
-def ask_for_this_version(page: Path, index: Path) -> None:
-    """Let the search page ask for this very index, and not for an older one that a browser kept."""
+def known_pages(index: Path) -> dict[str, Any]:
+    """What an earlier build has read of its pages."""
+    if not index.exists():
+        return {}
+    pages: dict[str, Any] = json.loads(index.read_text(encoding="utf-8")[len(START) : -len(END)])
+    return pages
+
+
+def ask_for_this_version(site: Site, index: Path) -> None:
+    """Let the search page ask for this very index, and not for an older one that a browser kept.
+    Each build writes that page anew."""
     version = hashlib.sha256(index.read_bytes()).hexdigest()[:8]
-    text = page.read_text(encoding="utf-8")
-    page.write_text(text.replace(f'"{ADDRESS}"', f'"{ADDRESS}?v={version}"'), encoding="utf-8")
-
-
-def load_script(app: Sphinx, page: str, template: str, context: dict[str, Any], _: Any) -> None:
-    """What the search page runs beyond Sphinx. It loads the index once there is a query."""
-    if page == "search":
-        settings = {"loading_method": "defer", "data-index": ADDRESS}
-        app.add_js_file("search.js", priority=410, **settings)
-
-
-def leave_out(app: Sphinx, document: nodes.document, page: str) -> None:
-    """Leave the words of a page out of Sphinx's own index, which nobody reads."""
-    app.env.metadata[page]["nosearch"] = True
-
-
-def setup(app: Sphinx) -> dict[str, bool]:
-    app.connect("doctree-resolved", leave_out)
-    app.connect("html-page-context", load_script)
-    app.connect("build-finished", write_index, priority=960)  # after formulas
-    return {"parallel_read_safe": True, "parallel_write_safe": True}
+    page = site.folder / "search.html"
+    site.pages[page] = site.pages[page].replace(f'"{ADDRESS}"', f'"{ADDRESS}?v={version}"')
