@@ -1,4 +1,4 @@
-"""A Chromium for the tests, the PDF and the measurements, and a visit to a page with it.
+"""A Chromium for the tests, the PDF and the measurements.
 
     python website/browser.py     make sure that this machine has a browser
 
@@ -10,42 +10,18 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from typing import Any
 
-from playwright.sync_api import (
-    Browser,
-    ConsoleMessage,
-    Error,
-    Locator,
-    Page,
-    Playwright,
-    Request,
-    expect,
-    sync_playwright,
-)
+from playwright.sync_api import Browser, Error, Locator, Playwright, expect, sync_playwright
 
-# The names under which systems install Chromium and the browsers that are built on it.
-NAMES = (
-    "chromium",
-    "chromium-browser",
-    "google-chrome",
-    "google-chrome-stable",
-    "microsoft-edge",
-    "microsoft-edge-stable",
-    "brave-browser",
-    "vivaldi",
-    "opera",
-)
-# macOS and Windows keep these two where Playwright knows to look.
-CHANNELS = ("chrome", "msedge")
+# The names under which systems install Chromium. Playwright itself knows where Chrome lies.
+CHROMIUM = ("chromium", "chromium-browser")
 ADVICE = (
     "No browser was found, and none could be installed. Where a message above names missing "
     "libraries or dependencies, type `sudo .venv/bin/playwright install-deps chromium`. Else type "
-    "`.venv/bin/playwright install chromium`, or install Chromium, Chrome, Edge or Brave with your "
-    "system's package manager (on Debian: `sudo apt-get install chromium`). Then run the same "
-    "command again."
+    "`.venv/bin/playwright install chromium`, or install Chromium or Chrome with your system's "
+    "package manager (on Debian: `sudo apt-get install chromium`). Then run the same command again."
 )
 ADVICE_ON_PLAYWRIGHT = (
     "It drives the browser for the tests of the site by a program of its own, which needs a "
@@ -55,13 +31,6 @@ ADVICE_ON_PLAYWRIGHT = (
 )
 NO_OTHER_HOST = "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1, EXCLUDE localhost"
 
-# How a reader looks at a page.
-DESK: dict[str, Any] = {"color_scheme": "light", "viewport": {"width": 1280, "height": 900}}
-PHONE: dict[str, Any] = {"color_scheme": "dark", "viewport": {"width": 390, "height": 900}}
-# Wait for three frames. The scripts that watch the sizes of boxes have then run.
-SETTLE = """async () => {
-  for (let frame = 0; frame < 3; frame++) await new Promise(requestAnimationFrame);
-}"""
 PICTURES = """(figure) => [...figure.querySelectorAll(".live__picture > svg")]
   .filter((picture) => picture.checkVisibility()).map((picture) => picture.outerHTML)"""
 
@@ -112,9 +81,8 @@ def launch(playwright: Playwright) -> Browser:
     """
     reasons = []
     own: dict[str, Any] = {}
-    installed = [{"executable_path": path} for path in map(shutil.which, NAMES) if path]
-    elsewhere = [{"channel": channel} for channel in CHANNELS]
-    for which in (own, *installed, *elsewhere):
+    installed = [{"executable_path": path} for path in map(shutil.which, CHROMIUM) if path]
+    for which in (own, *installed, {"channel": "chrome"}):
         try:
             return playwright.chromium.launch(**which, args=[NO_OTHER_HOST])
         except Error as error:
@@ -142,37 +110,6 @@ def install_with_apt_get() -> None:
     for step in (["update"], ["install", "--yes", "chromium"]):
         command = ["apt-get", "--quiet", "--quiet", *step]
         subprocess.run(command, env=unattended, stdout=subprocess.DEVNULL, check=False)
-
-
-# ---- A visit
-
-
-@contextmanager
-def visit(browser: Browser, address: str, **setting: Any) -> Iterator[Page]:
-    """Open a page and wait for its fonts.
-
-    While it is open, the page must not complain: neither by an error or a warning in its console,
-    nor by asking another host for something.
-    """
-    complaints: list[str] = []
-
-    def note_message(message: ConsoleMessage) -> None:
-        if message.type in ("error", "warning"):
-            complaints.append(f"{message.text} {message.location}")
-
-    def note_failure(request: Request) -> None:
-        if request.failure == "net::ERR_NAME_NOT_RESOLVED":
-            complaints.append(f"another host: {request.url}")
-
-    # Without motion, a page has scrolled when it says so.
-    with browser.new_page(reduced_motion="reduce", **(DESK | setting)) as page:
-        page.on("console", note_message)
-        page.on("pageerror", lambda error: complaints.append(f"uncaught: {error}"))
-        page.on("requestfailed", note_failure)
-        page.goto(address)
-        page.evaluate("document.fonts.ready.then(() => null)")
-        yield page
-        assert not complaints, complaints
 
 
 # ---- A live figure on a page

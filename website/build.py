@@ -42,6 +42,8 @@ EXECUTION_INPUTS = (
     "pe_lib/**/*.py",
     "pe_book/**/*.py",
     "experiments/**/*.py",
+    "experiments/**/*.json*",
+    "experiments/**/*.npz",
     "experiments/results/**/*",
     "benchmarks/results/*",
     "book/data/**/*.npz",
@@ -122,7 +124,7 @@ def build(*, whole: bool = True, strict: bool = True) -> None:
     if whole:
         shutil.rmtree(SITE, ignore_errors=True)
         shutil.rmtree(DOCTREES, ignore_errors=True)
-    started = time.time()
+    before = times_of_doctrees()
     try:
         result = build_sphinx(
             ROOT,
@@ -141,15 +143,15 @@ def build(*, whole: bool = True, strict: bool = True) -> None:
     if isinstance(result, KeyboardInterrupt):  # Sphinx gives it back like an error
         raise result
     if result != 0:
-        forget_pages_read_since(started)
+        # Let the next build read these pages again, and so say again what is wrong with them.
+        for doctree, _ in times_of_doctrees().items() - before.items():
+            doctree.unlink()
         raise NotBuilt("The book was not built: the first error or warning above says why.")
 
 
-def forget_pages_read_since(started: float) -> None:
-    """Let the next build read these pages again, and so say again what is wrong with them."""
-    for doctree in DOCTREES.rglob("*.doctree"):
-        if doctree.stat().st_mtime >= started:
-            doctree.unlink()
+def times_of_doctrees() -> dict[Path, int]:
+    """When Sphinx has read each page, by what it keeps of it."""
+    return {path: path.stat().st_mtime_ns for path in DOCTREES.rglob("*.doctree")}
 
 
 def execute(notebooks: Iterable[Path], *, afresh: bool = False) -> JupyterCacheAbstract:
@@ -167,7 +169,8 @@ def execute(notebooks: Iterable[Path], *, afresh: bool = False) -> JupyterCacheA
     cache = get_cache(str(CACHE))
     records = {path: cache.add_nb_to_project(str(path)) for path in notebooks}
     if afresh:
-        for record in filter(None, (cache.get_cached_project_nb(one.uri) for one in records.values())):
+        cached = (cache.get_cached_project_nb(one.uri) for one in records.values())
+        for record in filter(None, cached):
             cache.remove_cache(record.pk)
     missing = [path for path, one in records.items() if not cache.get_cached_project_nb(one.uri)]
     failed = run_notebooks(missing, cache)
@@ -218,7 +221,8 @@ def run_notebook(path: Path) -> tuple[NotebookNode, float]:
     """
     notebook: NotebookNode = nbformat.read(path, as_version=4)
     started = time.perf_counter()
-    nbclient.execute(notebook, cwd=str(path.parent), timeout=MOST_SECONDS)
+    # Times in the metadata of a cell would make it another cell for the cache.
+    nbclient.execute(notebook, cwd=str(path.parent), timeout=MOST_SECONDS, record_timing=False)
     seconds = time.perf_counter() - started
     CoalesceStreamsPreprocessor().preprocess(notebook, {})
     return notebook, seconds

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, Locator, Page, expect
 
-from website.browser import DESK, PHONE, visit
+from tests.site.browser import DESK, PHONE, visit
 from website.built_site import SITE
 
 STILL = "#fig-tour-shift"

@@ -11,7 +11,7 @@ import tinycss2
 from matplotlib.image import imread
 from playwright.sync_api import Browser, Locator, expect
 
-from website.browser import PHONE, SETTLE, visit
+from tests.site.browser import PHONE, SETTLE, visit
 from website.build import notebooks_of_the_book
 from website.built_site import PAGES, ROOT, SITE, chapters, parsed
 

@@ -5,7 +5,7 @@ from collections import Counter
 import yaml
 from playwright.sync_api import Browser, Page, expect
 
-from website.browser import visit
+from tests.site.browser import visit
 from website.built_site import ROOT, SITE, parsed
 
 PAGE = SITE / "book" / "sources.html"

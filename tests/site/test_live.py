@@ -18,7 +18,7 @@ from pe_book import live, plots
 from pe_book.live import still
 from pe_lib import numpy as pe
 from pe_lib._checks import Layout
-from website.browser import PHONE, visit
+from tests.site.browser import PHONE, visit
 from website.built_site import SITE
 
 NUMBERS = """([kind, states]) => {

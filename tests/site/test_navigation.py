@@ -5,7 +5,7 @@ import re
 import pytest
 from playwright.sync_api import Browser, expect
 
-from website.browser import PHONE, visit
+from tests.site.browser import PHONE, visit
 from website.built_site import PAGES, SITE, chapters, parsed
 
 CHAPTERS = chapters()

@@ -19,7 +19,8 @@ import yaml
 from bs4.element import NavigableString
 from playwright.sync_api import Browser, Page
 
-from website.browser import DESK, PHONE, SETTLE, move, visit
+from tests.site.browser import DESK, PHONE, SETTLE, visit
+from website.browser import move
 from website.built_site import DRAWN_FORMULA, PAGES, ROOT, SITE, SIZES_OF_FILES, chapters, parsed
 from website.install import HTML_VALIDATE_PROGRAM, why_html_is_not_validated
 

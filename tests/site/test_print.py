@@ -4,7 +4,7 @@ import re
 
 from playwright.sync_api import Browser, expect
 
-from website.browser import visit
+from tests.site.browser import visit
 from website.built_site import SITE
 
 DATES = re.compile(rb"/(?:CreationDate|ModDate) \([^)]*\)")

@@ -12,7 +12,7 @@ import pytest
 import yaml
 from playwright.sync_api import Browser, Page, expect
 
-from website.browser import visit
+from tests.site.browser import visit
 from website.build import is_hidden
 from website.built_site import ROOT, SITE, SIZES_OF_FILES, parsed
 

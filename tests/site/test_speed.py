@@ -9,7 +9,7 @@ import re
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from website.browser import DESK, PHONE, SETTLE, visit
+from tests.site.browser import DESK, PHONE, SETTLE, visit
 from website.built_site import PAGES, SITE, chapters, parsed
 
 CHAPTERS = chapters()

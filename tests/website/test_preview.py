@@ -6,22 +6,20 @@ import threading
 from functools import partial
 from http.server import ThreadingHTTPServer
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 from urllib.request import urlopen
 
-import dark_figures
 import pytest
 
 from website import preview
-from website.build import ROOT, NotExecuted
+from website.build import ROOT, NotBuilt, NotExecuted
 
 
 @pytest.fixture
 def built(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """What was done in the place of a build."""
     done: list[str] = []
-    monkeypatch.setattr(preview, "build", lambda: done.append("built"))
+    monkeypatch.setattr(preview, "build", lambda **_: done.append("built"))
     monkeypatch.setattr(os, "execv", lambda program, command: done.append("started again"))
     return done
 
@@ -39,40 +37,17 @@ def test_a_change_is_built(changed: list[str], done: str, built: list[str]) -> N
     assert built[0] == done
 
 
-@pytest.mark.parametrize("wrong", [ValueError("a page"), 1], ids=["an error", "a bad status"])
 def test_a_build_that_fails_is_not_called_built(
-    wrong: Exception | int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """Sphinx, as Jupyter Book calls it, gives its error back and does not raise it."""
-    monkeypatch.setattr(preview, "build_sphinx", lambda *_, **options: wrong)
-    before = preview.Handler.last_build
-    preview.build_again({ROOT / "book" / "glossary.md"})
-    said = capsys.readouterr().out
-    assert "Not built" in said
-    assert "Built in" not in said
-    assert preview.Handler.last_build == before
-
-
-def test_settings_that_are_half_written_do_not_end_the_preview(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Jupyter Book reads them before Sphinx starts, and raises its error."""
+    def fail(**_: Any) -> None:
+        raise NotBuilt("not built")
 
-    def refuse(*_: Any, **options: Any) -> None:
-        raise ValueError("no such setting")
-
-    monkeypatch.setattr(preview, "build_sphinx", refuse)
-    preview.build_again({ROOT / "_config.yml"})
-    said = capsys.readouterr()
-    assert "Not built" in said.out
-    assert "no such setting" in said.err
-
-
-def test_ctrl_c_during_a_build_ends_the_preview(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Sphinx gives it back like an error."""
-    monkeypatch.setattr(preview, "build_sphinx", lambda *_, **options: KeyboardInterrupt())
-    with pytest.raises(KeyboardInterrupt):
-        preview.build_again({ROOT / "book" / "glossary.md"})
+    monkeypatch.setattr(preview, "build", fail)
+    before = preview.Handler.last_build
+    preview.build_again({ROOT / "book" / "glossary.md"})
+    assert "Built in" not in capsys.readouterr().out
+    assert preview.Handler.last_build == before
 
 
 @pytest.mark.parametrize(
@@ -90,20 +65,20 @@ def test_code_that_cannot_run_does_not_end_the_preview(
 ) -> None:
     """It starts itself again, and would not come back."""
     monkeypatch.setattr(preview, "ROOT", tmp_path)
-    for name, content in {"website/preview.py": "", file: code}.items():
+    files = {"website/__init__.py": "", "website/preview.py": "", file: code}
+    for name, content in files.items():
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text(content, encoding="utf-8")
     preview.build_again({tmp_path / file})
     said = capfd.readouterr()
     assert built == []
-    assert "Not started again" in said.out
     assert "Error" in said.err
     (tmp_path / file).write_text("", encoding="utf-8")
     preview.build_again({tmp_path / file})
     assert built[0] == "started again"
 
 
-@pytest.mark.parametrize("wrong", [NotExecuted("Not executed: book/a.ipynb."), preview.NotBuilt()])
+@pytest.mark.parametrize("wrong", [NotExecuted("Not executed: book/a.ipynb."), NotBuilt("Not built.")])
 def test_a_preview_that_starts_with_a_failure_waits_for_the_next_change(
     wrong: BaseException, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -149,23 +124,6 @@ def test_a_source_that_is_saved_is_seen(tmp_path: Path, monkeypatch: pytest.Monk
     os.utime(page, (1, 1))
     after = preview.times_of_changes()
     assert {path for path, _ in before.items() ^ after.items()} == {page}
-
-
-def test_a_page_that_is_not_written_again_keeps_one_dark_twin_of_a_figure(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    figure = "0" * 64
-    (tmp_path / "_images").mkdir()
-    (tmp_path / "_images" / f"{figure}.svg").write_text(
-        '<svg xmlns="http://www.w3.org/2000/svg"/>', encoding="utf-8"
-    )
-    page = tmp_path / "page.html"
-    page.write_text(f'<img src="_images/{figure}.svg"/>', encoding="utf-8")
-    app: Any = SimpleNamespace(outdir=tmp_path, builder=SimpleNamespace(format="html"))
-    for written in ({page}, set()):
-        monkeypatch.setattr(dark_figures, "WRITTEN_PAGES", written)
-        dark_figures.show_twins(app, None)
-        assert page.read_text(encoding="utf-8").count("only-dark") == 1
 
 
 def test_a_page_that_is_shown_is_loaded_again_after_a_build(

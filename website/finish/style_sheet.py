@@ -137,10 +137,12 @@ def selectors_of(prelude: list[Any]) -> Iterator[list[Any]]:
 
 
 def names(selector: list[Any]) -> Iterator[str]:
-    """The classes and anchors that an element must have. What stands in brackets is not looked at,
+    """The classes, the anchors and the elements of MathJax that an element must have or be. Their
+    names hold a hyphen, as those of all custom elements. What stands in brackets is not looked at,
     since `:not(.a)` matches without the class."""
     for before, token in zip([None, *selector], selector, strict=False):
-        if token.type == "hash" or (token.type == "ident" and before == "."):
+        is_custom = token.type == "ident" and "-" in token.value and before != ":"
+        if token.type == "hash" or (token.type == "ident" and before == ".") or is_custom:
             yield token.value
 
 
