@@ -11,6 +11,7 @@ runs at all, the figure's still is shown: the same drawing, made by the same scr
 """
 
 from pe_book.live.clock import Clock, clock
+from pe_book.live.exchange import Exchange, exchange
 from pe_book.live.figure import LiveFigure
 from pe_book.live.formats import Formats, formats
 from pe_book.live.frames import Frames, frames, frames2
@@ -23,6 +24,7 @@ from pe_book.live.subspaces import Subspaces, subspaces
 
 __all__ = [
     "clock",
+    "exchange",
     "formats",
     "frames",
     "frames2",
@@ -36,6 +38,7 @@ KINDS: dict[str, type[LiveFigure]] = {
     figure.kind: figure
     for figure in (
         Clock,
+        Exchange,
         Formats,
         Frames,
         Orbit,

@@ -18,6 +18,17 @@ const peDraw = (() => {
       ? String(value).replace("-", "−").replace(/\B(?=(\d{3})+$)/g, ",")
       : fixed(value, 1);
 
+  /** The rows of a table, given as such or packed by book/data/minilm/figures.py. */
+  function tableOf(table) {
+    if (Array.isArray(table)) return table;
+    const { bits, columns, scales, numbers } = table;
+    const bytes = Uint8Array.from(atob(numbers), (sign) => sign.charCodeAt(0));
+    const whole = bits === 8 ? new Int8Array(bytes.buffer) : new Int16Array(bytes.buffer);
+    return scales.map((scale, row) =>
+      Float64Array.from(whole.subarray(row * columns, (row + 1) * columns), (number) => number * scale)
+    );
+  }
+
   // ---- Drawing: strings of SVG ----------------------------------------------------------------
 
   /** An element; a number is rounded, so that a picture is the same text on every machine. */
@@ -105,5 +116,5 @@ const peDraw = (() => {
     return { axes, px, py, back };
   }
 
-  return { arc, arrow, bearing, cell, circle, count, escape, fixed, g, line, path, plot, polyline, tag, text, tip };
+  return { arc, arrow, bearing, cell, circle, count, escape, fixed, g, line, path, plot, polyline, r1, rect, tableOf, tag, text, tip };
 })();

@@ -21,6 +21,20 @@ class Number(traitlets.TraitType[Any, Any]):
         return int(value) if isinstance(value, Integral) else float(value)
 
 
+class Order(traitlets.Unicode[str, str]):
+    """The value of a control that is an order: a text of digits, each of them once."""
+
+    def validate(self, obj: Any, value: Any) -> str:
+        text = super().validate(obj, value)
+        digits = str(self.default_value)
+        if sorted(text) != sorted(digits):
+            raise traitlets.TraitError(
+                f"The {self.name!r} trait of {type(obj).__name__} must hold each digit of "
+                f"{''.join(sorted(digits))!r} once, got {value!r}"
+            )
+        return text
+
+
 class LiveFigure(anywidget.AnyWidget):
     """A figure whose controls are traits that Python and the browser share.
 
@@ -80,3 +94,8 @@ def control(value: float) -> Number:
 def choice(value: str, *others: str) -> "traitlets.Enum[Any]":
     """A trait for a control that is a row of buttons, with the value to begin with first."""
     return traitlets.Enum((value, *others), default_value=value).tag(sync=True, control=True)
+
+
+def order(value: str) -> Order:
+    """A trait for a control that is an order of things in the picture, as a text of digits."""
+    return Order(value).tag(sync=True, control=True)
