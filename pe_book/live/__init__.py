@@ -20,6 +20,7 @@ from pe_book.live.rope import Rope, rope
 from pe_book.live.similarity import Similarity, similarity
 from pe_book.live.still import FOLDER as FOLDER
 from pe_book.live.still import box as box
+from pe_book.live.table import Table, table
 from pe_book.live.subspaces import Subspaces, subspaces
 
 __all__ = [
@@ -32,6 +33,7 @@ __all__ = [
     "rope",
     "similarity",
     "subspaces",
+    "table",
 ]
 
 KINDS: dict[str, type[LiveFigure]] = {
@@ -45,5 +47,6 @@ KINDS: dict[str, type[LiveFigure]] = {
         Rope,
         Similarity,
         Subspaces,
+        Table,
     )
 }

@@ -63,14 +63,14 @@ const peDraw = (() => {
   const bearing = (cx, cy, { x, y }) => Math.atan2(x - cx, cy - y);
 
   /** An arc from one bearing to another, at most a few turns, with a head in its direction. */
-  function arc(cx, cy, r, from, to, look) {
+  function arc(cx, cy, r, from, to, look, size) {
     const steps = Math.max(2, Math.ceil(Math.abs(to - from) / 0.15));
     const points = Array.from({ length: steps + 1 }, (_, k) =>
       tip(cx, cy, r + (k / steps) * Math.min(6, Math.abs(to - from)), from + ((to - from) * k) / steps)
     );
     if (Math.abs(to - from) * r < 5) return "";
     const [[ax, ay], [bx, by]] = [points.at(-2), points.at(-1)];
-    return polyline(points, look) + head(bx, by, Math.atan2(by - ay, bx - ax), look);
+    return polyline(points, look) + head(bx, by, Math.atan2(by - ay, bx - ax), look, size);
   }
 
   /** The head of an arrow. */

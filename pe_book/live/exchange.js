@@ -8,6 +8,7 @@ peLive.define("exchange", (data) => {
   const COUNT = tokens.length;
   const PLACES = Array.from({ length: COUNT }, (_, place) => place);
   const HOME = PLACES.join("");
+  const ORDER = "(?!.*(.).*\\1)[0-7]{8}"; // eight digits, none of them twice
   const SAME = tokens.indexOf("dog"); // the word that stands everywhere, where all are the same
   const MEAN = COUNT; // the row of positions that is the mean of the whole table
 
@@ -210,8 +211,8 @@ peLive.define("exchange", (data) => {
   return {
     title: "A sentence, its numbers, and where one head of MiniLM looks",
     controls: {
-      tags: { label: "numbers", order: true, value: HOME },
-      words: { label: "words", order: true, value: HOME },
+      tags: { label: "numbers", pattern: ORDER, value: HOME },
+      words: { label: "words", pattern: ORDER, value: HOME },
       given: {
         label: "what the head is given",
         choices: [

@@ -1,12 +1,15 @@
 """A sentence whose words and numbers can be exchanged, and where one trained head looks."""
 
-from pe_book.live.figure import LiveFigure, choice, order
+from pe_book.live.figure import LiveFigure, choice, text
+
+
+ORDER = r"(?!.*(.).*\1)[0-7]{8}"  # eight digits, none of them twice
 
 
 class Exchange(LiveFigure):
     kind = "exchange"
-    tags = order("01234567")
-    words = order("01234567")
+    tags = text("01234567", ORDER)
+    words = text("01234567", ORDER)
     given = choice("sentence", "same", "none")
 
 

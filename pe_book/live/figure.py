@@ -1,6 +1,7 @@
 """What all live figures have in common: their scripts, their controls as traits, their output."""
 
 import math
+import re
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
@@ -21,18 +22,18 @@ class Number(traitlets.TraitType[Any, Any]):
         return int(value) if isinstance(value, Integral) else float(value)
 
 
-class Order(traitlets.Unicode[str, str]):
-    """The value of a control that is an order: a text of digits, each of them once."""
+class Text(traitlets.TraitType[str, str]):
+    """The value of a control that the picture sets: a text that fits a pattern."""
+
+    def __init__(self, value: str, pattern: str) -> None:
+        super().__init__(value)
+        self.pattern = pattern
+        self.info_text = f"a text that fits {pattern}"
 
     def validate(self, obj: Any, value: Any) -> str:
-        text = super().validate(obj, value)
-        digits = str(self.default_value)
-        if sorted(text) != sorted(digits):
-            raise traitlets.TraitError(
-                f"The {self.name!r} trait of {type(obj).__name__} must hold each digit of "
-                f"{''.join(sorted(digits))!r} once, got {value!r}"
-            )
-        return text
+        if not isinstance(value, str) or not re.fullmatch(self.pattern, value):
+            self.error(obj, value)
+        return value
 
 
 class LiveFigure(anywidget.AnyWidget):
@@ -96,6 +97,6 @@ def choice(value: str, *others: str) -> "traitlets.Enum[Any]":
     return traitlets.Enum((value, *others), default_value=value).tag(sync=True, control=True)
 
 
-def order(value: str) -> Order:
-    """A trait for a control that is an order of things in the picture, as a text of digits."""
-    return Order(value).tag(sync=True, control=True)
+def text(value: str, pattern: str) -> Text:
+    """A trait for a control that is set in the picture, with the value to begin with."""
+    return Text(value, pattern).tag(sync=True, control=True)

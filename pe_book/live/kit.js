@@ -25,10 +25,7 @@ const peLive = (() => {
         return same ?? start;
       return values.reduce((a, b) => (Math.abs(b - number) < Math.abs(a - number) ? b : a));
     }
-    if (control.order) {
-      const text = String(asked ?? "");
-      return [...text].sort().join() === [...control.value].sort().join() ? text : start;
-    }
+    if (control.pattern) return RegExp(`^${control.pattern}$`).test(asked) ? String(asked) : start;
     if (Number.isNaN(number)) return start;
     const { min, max, step = 1 } = control;
     const within = Math.min(max, Math.max(min, number));
@@ -52,9 +49,9 @@ const peLive = (() => {
   /** What lies between two states: numbers between numbers, and of what is chosen the new choice. */
   const between = (spec, from, to, share) =>
     Object.fromEntries(
-      Object.entries(spec.controls).map(([key, { choices, order, jumps, log }]) => {
+      Object.entries(spec.controls).map(([key, { choices, pattern, jumps, log }]) => {
         const [a, b] = [from[key], to[key]];
-        if (choices || order || jumps || a === b) return [key, b];
+        if (choices || pattern || jumps || a === b) return [key, b];
         return [key, log ? a * (b / a) ** share : a + share * (b - a)];
       })
     );
@@ -71,7 +68,7 @@ const peLive = (() => {
   // ---- The box --------------------------------------------------------------------------------
 
   function controlHtml(key, control, value) {
-    if (control.order) return ""; // it is set in the picture
+    if (control.pattern) return ""; // it is set in the picture
     const name = escape(control.label);
     if (control.choices) {
       const buttons = control.choices.map(([choice, words]) =>
@@ -339,8 +336,9 @@ ${formulaHtml(spec, state, false)}<div class="live__controls">${controls.join(""
     function release(event) {
       if (!isPulled()) return;
       peLight.touch({ pointed: held.tie }); // until a mouse leaves it, or a finger taps something else
-      const { handle, part, strays, place } = held;
-      if (handle.taps && !strays && event.type === "pointerup") change(handle.taps(state, part), { glides: true });
+      const { handle, part, start, strays, place } = held;
+      const isTap = handle.taps && !strays && event.type === "pointerup";
+      if (isTap) change(handle.taps(state, start, wide, part), { glides: true });
       held.let = true; // it glides to its place
       if (!place) held = null;
       settle();
