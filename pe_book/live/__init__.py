@@ -11,6 +11,7 @@ runs at all, the figure's still is shown: the same drawing, made by the same scr
 """
 
 from pe_book.live.clock import Clock, clock
+from pe_book.live.crank import Crank, crank
 from pe_book.live.exchange import Exchange, exchange
 from pe_book.live.figure import LiveFigure
 from pe_book.live.formats import Formats, formats
@@ -25,6 +26,7 @@ from pe_book.live.subspaces import Subspaces, subspaces
 
 __all__ = [
     "clock",
+    "crank",
     "exchange",
     "formats",
     "frames",
@@ -40,6 +42,7 @@ KINDS: dict[str, type[LiveFigure]] = {
     figure.kind: figure
     for figure in (
         Clock,
+        Crank,
         Exchange,
         Formats,
         Frames,
