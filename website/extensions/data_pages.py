@@ -12,8 +12,9 @@ from typing import Any
 import yaml
 from docutils import nodes
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
-from pe_book import live
 from sphinx.application import Sphinx
+
+from pe_book import live
 from website.extensions.reading_time import minutes
 from website.repository import repository_url
 

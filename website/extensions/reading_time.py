@@ -1,8 +1,8 @@
 """Say under the title of a page how long it takes to read.
 
-The minutes are measured from the notebook when the book is built (website/page_measures.py), so they
-change with the page. What is folded is not counted. The landing page asks for the minutes of others
-with ``{{ minutes("rotation") }}`` (data_pages.py).
+The minutes are measured from the notebook when the book is built (website/page_measures.py), so
+they change with the page. What is folded is not counted. The landing page asks for the minutes of
+others with ``{{ minutes("rotation") }}`` (data_pages.py).
 """
 
 import re
@@ -10,6 +10,7 @@ from pathlib import Path
 
 import nbformat
 from sphinx.application import Sphinx
+
 from website.page_measures import measures_of
 
 BOOK = Path(__file__).resolve().parent.parent.parent / "book"
