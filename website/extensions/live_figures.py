@@ -16,7 +16,7 @@ from sphinx.application import Sphinx
 from sphinx.environment import BuildEnvironment
 
 from pe_book import live
-from pe_book.live.still import KIT
+from pe_book.live.still import KIT, files_of
 
 VIEW = "application/vnd.jupyter.widget-view+json"
 MODEL = re.compile(r'"model_id": "(\w+)"')
@@ -63,7 +63,7 @@ def load_kinds(app: Sphinx, page: str, template: str, context: dict[str, Any], _
     kinds = sorted(set(BOX.findall(context.get("body", ""))))
     if not kinds:
         return
-    for name in (*KIT, *kinds):
+    for name in (*KIT, *(name for kind in kinds for name in files_of(kind))):
         app.add_js_file(f"live/{name}.js", loading_method="defer", priority=300)
     app.add_js_file("live/ties.js", loading_method="defer", priority=310)
     app.add_css_file("live/kit.css", priority=900)
@@ -72,9 +72,10 @@ def load_kinds(app: Sphinx, page: str, template: str, context: dict[str, Any], _
 def copy_files(app: Sphinx) -> None:
     """The scripts and the style sheet, as they lie beside the figures."""
     target = Path(app.outdir) / "_static" / "live"
-    target.mkdir(parents=True, exist_ok=True)
-    for path in [live.FOLDER / "kit.css", *live.FOLDER.glob("*.js")]:
-        shutil.copy(path, target)
+    for path in [live.FOLDER / "kit.css", *live.FOLDER.rglob("*.js")]:
+        copy = target / path.relative_to(live.FOLDER)
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(path, copy)
 
 
 def setup(app: Sphinx) -> dict[str, bool]:
