@@ -9,7 +9,7 @@ EXTENSIONS = (
     "launch_buttons",
     "data_pages",
     "links_to_checks",
-    "reading_time",
+    "finding",
     "figure_numbers",
     "search_page",
     "live_figures",

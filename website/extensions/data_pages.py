@@ -15,7 +15,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from sphinx.application import Sphinx
 
 from pe_book import live
-from website.extensions.reading_time import minutes
+from website.page_measures import minutes
 from website.repository import repository_url
 
 ROOT = Path(__file__).resolve().parent.parent.parent
