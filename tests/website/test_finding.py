@@ -19,7 +19,9 @@ Then the question?"""
 
 
 def test_the_finding_the_grade_and_the_minutes_are_set() -> None:
-    assert finding.marked_up(OPENING, "9 minutes") == """# A title
+    assert (
+        finding.marked_up(OPENING, "9 minutes")
+        == """# A title
 
 {.finding}
 **It holds for every
@@ -29,6 +31,7 @@ $x$.** <span class="grade">proved · five seeds, small models</span>
 9 minutes · *Needs:* the softmax. [한국어 요약](korean.md#ko-page)
 
 Then the question?"""
+    )
 
 
 def test_a_page_without_minutes_has_a_finding_too() -> None:
