@@ -78,7 +78,9 @@ def test_code_that_cannot_run_does_not_end_the_preview(
     assert built[0] == "started again"
 
 
-@pytest.mark.parametrize("wrong", [NotExecuted("Not executed: book/a.ipynb."), NotBuilt("Not built.")])
+@pytest.mark.parametrize(
+    "wrong", [NotExecuted("Not executed: book/a.ipynb."), NotBuilt("Not built.")]
+)
 def test_a_preview_that_starts_with_a_failure_waits_for_the_next_change(
     wrong: BaseException, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

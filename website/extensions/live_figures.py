@@ -12,10 +12,11 @@ from pathlib import Path
 from typing import Any
 
 from docutils import nodes
-from pe_book import live
-from pe_book.live.still import KIT, files_of
 from sphinx.application import Sphinx
 from sphinx.environment import BuildEnvironment
+
+from pe_book import live
+from pe_book.live.still import KIT, files_of
 
 VIEW = "application/vnd.jupyter.widget-view+json"
 MODEL = re.compile(r'"model_id": "(\w+)"')
