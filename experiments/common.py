@@ -47,7 +47,8 @@ class Encoding(nn.Module):
 
     ``layers`` are the layers in which `turn`, `bias` and `score_rows` act. Words are drawn with
     standard deviation ``word_std``, by default d^(-1/2), and multiplied by ``word_factor``, by
-    default √d, as in Vaswani et al. (2017).
+    default √d, as in Vaswani et al. (2017). So each entry has variance 1, and a row of the
+    sinusoidal table, of norm √(d/2), is 3 dB below a word.
     """
 
     def __init__(
@@ -57,7 +58,7 @@ class Encoding(nn.Module):
         self.size = size
         self.layers: Sequence[int] = range(size.layers)
         self.d_words = self.d_stream = size.d_model
-        self.word_std = size.d_model**-0.5 if word_std is None else word_std
+        self.word_std: float | None = size.d_model**-0.5 if word_std is None else word_std
         self.word_factor = size.d_model**0.5 if word_factor is None else word_factor
 
     def enter(self, words: Tensor) -> Tensor:
@@ -68,11 +69,11 @@ class Encoding(nn.Module):
         """Queries and keys, (batch, heads, length, d_head), as they are multiplied."""
         return queries, keys
 
-    def bias(self) -> Tensor | None:
+    def bias(self, length: int) -> Tensor | None:
         """What is added to the scores: (heads, length, length)."""
         return None
 
-    def score_rows(self) -> Tensor | None:
+    def score_rows(self, length: int) -> Tensor | None:
         """Rows added to the input of the maps to queries and keys alone: (length, d_stream)."""
         return None
 
@@ -98,7 +99,7 @@ class Attention(nn.Module):
         self, x: Tensor, encoding: Encoding, bias: Tensor | None, seen: list[Tensor] | None
     ) -> Tensor:
         projected = self.qkv(x)
-        rows = encoding.score_rows()
+        rows = encoding.score_rows(x.shape[1])
         if rows is not None:  # the maps are linear, so adding rows before or after is the same
             for_scores = rows @ self.qkv.weight[: 2 * x.shape[-1]].T
             projected = projected + F.pad(for_scores, (0, x.shape[-1]))
@@ -145,7 +146,7 @@ class Layer(nn.Module):
 
 
 class Transformer(nn.Module):
-    """Words in, a score for each word of the vocabulary out, at the places asked for.
+    """Words in, a score for each word of the vocabulary out.
 
     ``causal`` hides later words from earlier ones. ``norm_sum`` puts a LayerNorm where the words,
     with whatever has joined them, enter the first layer. ``tied`` uses the table of words for the
@@ -167,7 +168,8 @@ class Transformer(nn.Module):
         self.encoding, self.d_hidden, self.norm_of_layers = encoding, d_hidden, norm
         self.no_positions = Encoding(size)
         self.embed = nn.Embedding(size.vocabulary, encoding.d_words)
-        nn.init.normal_(self.embed.weight, std=encoding.word_std)
+        if encoding.word_std is not None:  # else they stay as PyTorch draws them
+            nn.init.normal_(self.embed.weight, std=encoding.word_std)
         self.norm_sum = nn.LayerNorm(width) if norm_sum else nn.Identity()
         self.layers = nn.ModuleList(
             Layer(width, size.heads, d_hidden, norm) for _ in range(size.layers)
@@ -179,28 +181,52 @@ class Transformer(nn.Module):
         self.mask = nn.Buffer(causal_bias(size.seq_len)) if causal else None
 
     def forward(
-        self, tokens: Tensor, target_indices: Tensor, seen: list[Tensor] | None = None
+        self,
+        tokens: Tensor,
+        target_indices: Tensor | None = None,
+        seen: list[Tensor] | None = None,
     ) -> Tensor:
-        """Scores at ``target_indices``, which count through the batch: (targets, vocabulary).
+        """Scores of the vocabulary at all places, (batch, length, vocabulary).
 
-        The attention weights of each layer are appended to ``seen``, if it is given.
+        With ``target_indices``, which count through the batch, at these places alone: (targets,
+        vocabulary). The attention weights of each layer are appended to ``seen``, if it is given.
         """
-        x = self.norm_sum(self.encoding.enter(self.embed(tokens) * self.encoding.word_factor))
-        bias = self.bias()
+        return self.scores_of(self.entered(tokens), target_indices, seen)
+
+    def scores_of(
+        self,
+        x: Tensor,
+        target_indices: Tensor | None = None,
+        seen: list[Tensor] | None = None,
+    ) -> Tensor:
+        """The same for what enters the first layer: (batch, length, d_stream)."""
+        bias, mask = self.bias(x.shape[1]), self.hidden(x.shape[1])
         for number, layer in enumerate(self.layers):
             if number in self.encoding.layers:
                 x = layer(x, self.encoding, bias, seen)
             else:
-                x = layer(x, self.no_positions, self.mask, seen)
-        scores: Tensor = self.score(self.norm(x.flatten(0, 1)[target_indices]))
+                x = layer(x, self.no_positions, mask, seen)
+        if target_indices is not None:
+            x = x.flatten(0, 1)[target_indices]
+        scores: Tensor = self.score(self.norm(x))
         return scores
 
-    def bias(self) -> Tensor | None:
+    def entered(self, tokens: Tensor) -> Tensor:
+        """Input of the first layer: (batch, length, d_stream)."""
+        words = self.embed(tokens) * self.encoding.word_factor
+        result: Tensor = self.norm_sum(self.encoding.enter(words))
+        return result
+
+    def hidden(self, length: int) -> Tensor | None:
+        """The causal mask, if there is one: (length, length)."""
+        return None if self.mask is None else self.mask[:length, :length]
+
+    def bias(self, length: int) -> Tensor | None:
         """The bias of the encoding plus the causal mask, in the layers where the encoding acts."""
-        bias = self.encoding.bias()
-        if bias is None or self.mask is None:
-            return self.mask if bias is None else bias
-        return bias + self.mask
+        bias, mask = self.encoding.bias(length), self.hidden(length)
+        if bias is None or mask is None:
+            return mask if bias is None else bias
+        return bias + mask
 
 
 def ahead(length: int) -> Tensor:
@@ -321,6 +347,18 @@ def made() -> dict[str, str]:
     }
 
 
+def made_by(command: str) -> dict[str, Any]:
+    """The same for a series of runs that one command makes."""
+    return {
+        "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
+        "command": command,
+        "cpu": processor(),
+        "system": f"{platform.system()} {platform.machine()}",
+        "python": platform.python_version(),
+        "versions": {"numpy": np.__version__, "torch": torch.__version__},
+    }
+
+
 def processor() -> str:
     """The processor by its name, family and model, where the system tells them."""
     info = Path("/proc/cpuinfo")
@@ -338,12 +376,18 @@ class Results:
 
     def __init__(self, file: Path) -> None:
         self.file = file
+        self._read: list[Run] = []
+        self._when_read: tuple[int, int] | None = None  # the file's time and size
 
     def rows(self) -> list[Run]:
-        """All runs, in the order in which they ended."""
+        """All runs, in the order in which they are stored. Read again if the file changed."""
         if not self.file.exists():
             return []
-        return [json.loads(line) for line in self.file.read_text(encoding="utf-8").splitlines()]
+        state = self.file.stat().st_mtime_ns, self.file.stat().st_size
+        if state != self._when_read:
+            lines = self.file.read_text(encoding="utf-8").splitlines()
+            self._read, self._when_read = [json.loads(line) for line in lines], state
+        return list(self._read)
 
     def append(self, run: Run) -> None:
         """Add one run."""
@@ -354,6 +398,42 @@ class Results:
     def unfinished(self) -> Path:
         """The folder of checkpoints, which git ignores."""
         return self.file.parent / "unfinished"
+
+
+def read_series(results: Results, series: str) -> Run:
+    """One series of runs, in one dictionary: how it was made, and its "runs"."""
+    rows = [row for row in results.rows() if row["series"] == series]
+    (provenance,) = (row["provenance"] for row in rows if "provenance" in row)
+    runs = [
+        {name: value for name, value in row.items() if name != "series"}
+        for row in rows
+        if "provenance" not in row
+    ]
+    total = round(sum(run["cpu_seconds"] for run in runs))
+    result: Run = provenance | {"runs": runs, "cpu_seconds": total}
+    return result
+
+
+def make_series(
+    results: Results,
+    series: str,
+    provenance: Callable[[], dict[str, Any]],
+    jobs: Sequence[Any],
+    run: Callable[[Any], Run],
+    processes: Any,
+) -> None:
+    """Make the runs of a series that are missing. A job is a named tuple, which its row repeats.
+
+    How the series is made is stored first, in a row of its own.
+    """
+    stored = [row for row in results.rows() if row["series"] == series]
+    if not stored:
+        results.append({"series": series, "provenance": provenance()})
+    left = [job for job in jobs if not any(job._asdict().items() <= row.items() for row in stored)]
+    print(f"{series}: {len(left)} of {len(jobs)} runs are missing", flush=True)
+    for done in processes.imap(run, left):
+        results.append({"series": series} | done)
+        print(now(), *list(done.values())[:4], flush=True)
 
 
 class Setting(Protocol):
@@ -405,7 +485,8 @@ def make_all(
     with pool(workers) as processes:
         for done in processes.imap_unordered(run, left):
             results.append(done)
-            print(now(), done["name"], f"{done['cpu_seconds']:.0f} s", flush=True)
+            told = [done[name] for name, _ in key(left[0]) if isinstance(done[name], str | int)]
+            print(now(), *told, f"{done['cpu_seconds']:.0f} s", flush=True)
 
 
 def command(

@@ -41,7 +41,7 @@ class Add(Encoding):
         self.rows: Tensor = nn.Buffer(rows)
 
     def enter(self, words: Tensor) -> Tensor:
-        return words + self.rows
+        return words + self.rows[: words.shape[1]]
 
     def tables(self, words: Tensor) -> tuple[Tensor, Tensor]:
         return words, self.rows
@@ -60,7 +60,7 @@ class AddLearned(Add):
         self.rows = nn.Parameter(SMALL_STD / factor * torch.randn(size.seq_len, size.d_model))
 
     def enter(self, words: Tensor) -> Tensor:
-        return words + self.factor * self.rows
+        return words + self.factor * self.rows[: words.shape[1]]
 
     def tables(self, words: Tensor) -> tuple[Tensor, Tensor]:
         return words, self.factor * self.rows
@@ -136,8 +136,8 @@ class ScoreRows(Encoding):
         super().__init__(size)
         self.rows = nn.Buffer(sinusoidal_table(size.seq_len, size.d_model))
 
-    def score_rows(self) -> Tensor:
-        return self.rows
+    def score_rows(self, length: int) -> Tensor:
+        return self.rows[:length]
 
 
 class Untied(Encoding):
@@ -156,8 +156,8 @@ class Untied(Encoding):
     def turn(self, queries: Tensor, keys: Tensor) -> tuple[Tensor, Tensor]:
         return queries * 0.5**0.5, keys  # √(2h) in place of √h
 
-    def bias(self) -> Tensor:
-        heads = self.project(self.rows).unflatten(-1, (2, self.size.heads, -1))
+    def bias(self, length: int) -> Tensor:
+        heads = self.project(self.rows[:length]).unflatten(-1, (2, self.size.heads, -1))
         queries, keys = heads.permute(1, 2, 0, 3)
         scores: Tensor = queries @ keys.mT * (2 * queries.shape[-1]) ** -0.5
         return scores
@@ -178,8 +178,8 @@ class RelativeBias(Encoding):
         self.values = nn.Parameter(values if start is None else values + start)
         self.offset = nn.Buffer(ahead(size.seq_len) + size.seq_len - 1)
 
-    def bias(self) -> Tensor:
-        return self.values[:, self.offset]
+    def bias(self, length: int) -> Tensor:
+        return self.values[:, self.offset[:length, :length]]
 
 
 def kernel(size: Size) -> Tensor:
@@ -211,8 +211,8 @@ class ALiBi(Encoding):
             bias = bias.masked_fill(side * offset < 0, -math.inf)
         self.fixed = nn.Buffer(bias)
 
-    def bias(self) -> Tensor:
-        return self.fixed
+    def bias(self, length: int) -> Tensor:
+        return self.fixed[:, :length, :length]
 
 
 class Rotary(Encoding):

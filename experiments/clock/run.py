@@ -1,4 +1,4 @@
-"""One run of the experiment "A clock that nobody built": a table that starts at random is trained."""
+"""One run of the experiment "A clock that nobody built": a table drawn at random is trained."""
 
 import base64
 import math
