@@ -22,7 +22,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-Run = dict[str, Any]  # one row of results: the settings of a run, and what was measured
+from experiments.stored import Run
 
 # What a seed draws: the weights from the seed itself, and the data from streams far apart from it.
 TRAINING_STREAM, TEST_STREAM = 1_000_000, 2_000_000

@@ -1,6 +1,5 @@
 """One run of the experiment "A clock that nobody built": a table drawn at random is trained."""
 
-import base64
 import math
 import time
 from dataclasses import asdict, dataclass
@@ -12,11 +11,11 @@ import torch
 from numpy.typing import NDArray
 
 from experiments import words
+from experiments.clock.tables import packed, summary_of
 from experiments.common import Results, Run, Size, Transformer, made, parameters, seconds_of, train
 from experiments.encodings import ENCODINGS, matched_hidden
 
 RESULTS = Results(Path(__file__).parent / "results.jsonl")
-STORED = 10  # strongest directions of the table that are stored along the way
 EVERY = 100  # steps between two points of a curve
 # Steps after which the table is stored, evenly spaced on a logarithmic scale.
 TABLE_STEPS = (0, 50, 100, 150, 200, 300, 400, 600, 800, 1000, 1250, 1500, 2000, 2500, 3000)
@@ -58,38 +57,11 @@ def transformer(setting: Setting) -> Transformer:
     return Transformer(encoding, d_hidden, causal=setting.task == "next")
 
 
-def packed(rows: NDArray[np.floating]) -> str:
-    """A table as text: float16 in base64. Its shape is stored beside it."""
-    return base64.b64encode(rows.astype("<f2").tobytes()).decode("ascii")
-
-
-def unpacked(stored: str, width: int) -> NDArray[np.float64]:
-    """The inverse of `packed`, but for rounding: (rows, width)."""
-    flat = np.frombuffer(base64.b64decode(stored), dtype="<f2")
-    return flat.reshape(-1, width).astype(np.float64)
-
-
 def table_of(model: Transformer) -> NDArray[np.float64] | None:
     """The table of positions that is added to the words, if the encoding has one."""
     with torch.no_grad():
         tables = model.encoding.tables(model.embed.weight)
     return None if tables is None else tables[1].detach().double().numpy()
-
-
-def summary_of(rows: NDArray[np.float64]) -> dict[str, Any]:
-    """What is stored of a table on the way: its rows in its strongest directions.
-
-    `unit` is the largest entry, by which the rows are divided before they are packed.
-    """
-    centred = rows - rows.mean(axis=0)
-    left, sizes, _ = np.linalg.svd(centred, full_matrices=False)
-    components = (left * sizes)[:, :STORED]
-    unit = float(np.abs(components).max())
-    return {
-        "energy": float(np.sum(centred**2)),
-        "unit": unit,
-        "components": packed(components / unit),
-    }
 
 
 def run(setting: Setting) -> Run:
@@ -151,18 +123,20 @@ def series() -> dict[str, list[Setting]]:
     """All runs, by the question that they answer."""
     seeds = range(5)
     return {
-        "short windows": [Setting(seed=seed) for seed in seeds],
+        "short windows": [Setting(steps=3000, seed=seed) for seed in seeds],
+        "short windows, longer training": [Setting(seed=seed) for seed in seeds],
         "long windows": [Setting(seq_len=128, seed=seed) for seed in seeds],
         "no need of offsets": [
             Setting(task=task, steps=3000, seed=seed)
             for seed in seeds
             for task in ("before", "partner")
         ],
-        "prose": [Setting(text="prose", seed=seed) for seed in seeds],
-        "next word": [Setting(task="next", seed=seed) for seed in seeds],
+        "prose": [Setting(text="prose", steps=3000, seed=seed) for seed in seeds],
+        "next word": [Setting(task="next", steps=3000, seed=seed) for seed in seeds],
         "plateau": [
             Setting(encoding="none", steps=3000),
             Setting(encoding="none", steps=3000, text="prose"),
+            Setting(encoding="none", steps=3000, task="next"),
             Setting(encoding="none", steps=3000, seq_len=128),
         ],
         "prose, long windows": [Setting(text="prose", seq_len=128, seed=s) for s in seeds],

@@ -3,15 +3,17 @@
 Needs neither PyTorch nor the text.
 """
 
-import json
 import math
 from pathlib import Path
 from statistics import median
 from typing import Any, NamedTuple
 
+from scipy.stats import spearmanr
+
+from experiments.stored import Run, rows_beside
+
 RESULTS = Path(__file__).parent / "results.jsonl"
 
-Run = dict[str, Any]  # the settings of a run beside what was measured: see `run.run_on`
 
 SMALL = {"size": "small", "optimiser": "AdamW", "norm": "pre", "matched": True, "tied": False}
 PLAIN = SMALL | {"norm_sum": False, "embedding_rate": 1.0, "warm_up": 100}  # no control
@@ -46,9 +48,9 @@ class Spread(NamedTuple):
     seeds: int
 
 
-def load_results(file: Path = RESULTS) -> list[Run]:
+def load_results() -> list[Run]:
     """All runs that are stored, in the order of task, way and the other settings by name."""
-    return [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
+    return rows_beside(__file__)
 
 
 def where(runs: list[Run], **wanted: Any) -> list[Run]:
@@ -120,6 +122,43 @@ def left_plateau(run: Run, level: float) -> int | None:
     come from a curve: the final ``loss`` of a run is measured on more windows.
     """
     return next((step for step, loss, _ in run["curve"] if loss < level), None)
+
+
+class ExitAndLoss(NamedTuple):
+    """When a run left the plateau, and where it ended."""
+
+    way: str
+    seed: int
+    step: int
+    loss: float
+
+
+# Ways that cannot use the order of all words: no positions, and two controls of ALiBi.
+CRIPPLED = ("none", "alibi-unmasked", "mask-alone")
+
+
+def exits_and_losses(runs: list[Run], margin: float = 0.1) -> list[ExitAndLoss]:
+    """Step to exit and final loss of all comparable runs that left the plateau.
+
+    Comparable are runs on masked words of the small model, pre-LN, with AdamW and 3,000 steps, at
+    any rate and of any control that keeps these, except those of `CRIPPLED`. A run has left the
+    plateau where its curve lies ``margin`` below the lowest point of all runs without positions.
+    """
+    usual = {"task": "masked", "size": "small", "optimiser": "AdamW", "norm": "pre"}
+    same = where(runs, steps=STEPS, **usual)
+    without = where(plain(runs, task="masked", way="none"), steps=STEPS, rate=RATE)
+    level = min(loss for run in without for _, loss, _ in run["curve"])
+    found = []
+    for run in same:
+        step = left_plateau(run, level - margin)
+        if run["way"] not in CRIPPLED and step is not None:
+            found.append(ExitAndLoss(run["way"], run["seed"], step, run["loss"]))
+    return found
+
+
+def rank_correlation(pairs: list[ExitAndLoss]) -> float:
+    """Spearman's correlation of step to exit and final loss: 1 where they rank runs alike."""
+    return float(spearmanr([p.step for p in pairs], [p.loss for p in pairs]).statistic)
 
 
 def strongest_neighbour(look: Run) -> float:
