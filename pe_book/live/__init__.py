@@ -11,6 +11,8 @@ runs at all, the figure's still is shown: the same drawing, made by the same scr
 """
 
 from pe_book.live.clock import Clock, clock
+from pe_book.live.crank import Crank, crank
+from pe_book.live.exchange import Exchange, exchange
 from pe_book.live.figure import LiveFigure
 from pe_book.live.formats import Formats, formats
 from pe_book.live.frames import Frames, frames, frames2
@@ -19,10 +21,13 @@ from pe_book.live.rope import Rope, rope
 from pe_book.live.similarity import Similarity, similarity
 from pe_book.live.still import FOLDER as FOLDER
 from pe_book.live.still import box as box
+from pe_book.live.table import Table, table
 from pe_book.live.subspaces import Subspaces, subspaces
 
 __all__ = [
     "clock",
+    "crank",
+    "exchange",
     "formats",
     "frames",
     "frames2",
@@ -30,17 +35,21 @@ __all__ = [
     "rope",
     "similarity",
     "subspaces",
+    "table",
 ]
 
 KINDS: dict[str, type[LiveFigure]] = {
     figure.kind: figure
     for figure in (
         Clock,
+        Crank,
+        Exchange,
         Formats,
         Frames,
         Orbit,
         Rope,
         Similarity,
         Subspaces,
+        Table,
     )
 }

@@ -1,6 +1,7 @@
 """What all live figures have in common: their scripts, their controls as traits, their output."""
 
 import math
+import re
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
@@ -19,6 +20,20 @@ class Number(traitlets.TraitType[Any, Any]):
         if isinstance(value, bool) or not isinstance(value, Real) or not math.isfinite(value):
             self.error(obj, value)
         return int(value) if isinstance(value, Integral) else float(value)
+
+
+class Text(traitlets.TraitType[str, str]):
+    """The value of a control that the picture sets: a text that fits a pattern."""
+
+    def __init__(self, value: str, pattern: str) -> None:
+        super().__init__(value)
+        self.pattern = pattern
+        self.info_text = f"a text that fits {pattern}"
+
+    def validate(self, obj: Any, value: Any) -> str:
+        if not isinstance(value, str) or not re.fullmatch(self.pattern, value):
+            self.error(obj, value)
+        return value
 
 
 class LiveFigure(anywidget.AnyWidget):
@@ -80,3 +95,8 @@ def control(value: float) -> Number:
 def choice(value: str, *others: str) -> "traitlets.Enum[Any]":
     """A trait for a control that is a row of buttons, with the value to begin with first."""
     return traitlets.Enum((value, *others), default_value=value).tag(sync=True, control=True)
+
+
+def text(value: str, pattern: str) -> Text:
+    """A trait for a control that is set in the picture, with the value to begin with."""
+    return Text(value, pattern).tag(sync=True, control=True)

@@ -1,8 +1,8 @@
 """The still of a live figure: what its own scripts draw at a state, without a browser.
 
 The scripts run in V8 (mini-racer). They ask for the page only once a reader moves something, so two
-empty stand-ins for it are enough to draw. The browser's function ``btoa``, which writes bytes in
-base 64 and which V8 lacks, is written out.
+empty stand-ins for it are enough to draw. The browser's functions ``btoa`` and ``atob``, which write
+and read bytes in base 64 and which V8 lacks, are written out.
 """
 
 import atexit
@@ -33,6 +33,16 @@ function btoa(bytes) {
   }
   return text;
 }
+function atob(text) {
+  const bytes = [];
+  for (let k = 0; k < text.length; k += 4) {
+    const [a, b, c, d] = [0, 1, 2, 3].map((n) => DIGITS.indexOf(text[k + n]));
+    bytes.push((a << 2) | (b >> 4));
+    if (c >= 0) bytes.push(((b & 15) << 4) | (c >> 2));
+    if (d >= 0) bytes.push(((c & 3) << 6) | d);
+  }
+  return bytes.map((byte) => String.fromCharCode(byte)).join("");
+}
 """
 DRAW = """(kind, data, state) => {
   const spec = peLive.kinds[kind](data);
@@ -52,7 +62,14 @@ def module(kind: str) -> str:
 
 
 def scripts(kind: str) -> str:
-    return "".join((FOLDER / f"{name}.js").read_text(encoding="utf-8") for name in (*KIT, kind))
+    names = (*KIT, *files_of(kind))
+    return "".join((FOLDER / f"{name}.js").read_text(encoding="utf-8") for name in names)
+
+
+def files_of(kind: str) -> list[str]:
+    """The files of a kind beside the kit: its data, where it has some, and its script."""
+    data = f"data/{kind}"
+    return [data, kind] if (FOLDER / f"{data}.js").is_file() else [kind]
 
 
 @cache

@@ -18,8 +18,8 @@ from pe_book import live, plots
 from pe_book.live import still
 from pe_lib import numpy as pe
 from pe_lib._checks import Layout
-from tools.browser import PHONE, visit
-from tools.built_site import SITE
+from tests.site.browser import PHONE, visit
+from website.built_site import SITE
 
 NUMBERS = """([kind, states]) => {
   const spec = peLive.kinds[kind]({});
