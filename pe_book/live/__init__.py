@@ -21,8 +21,8 @@ from pe_book.live.rope import Rope, rope
 from pe_book.live.similarity import Similarity, similarity
 from pe_book.live.still import FOLDER as FOLDER
 from pe_book.live.still import box as box
-from pe_book.live.table import Table, table
 from pe_book.live.subspaces import Subspaces, subspaces
+from pe_book.live.table import Table, table
 
 __all__ = [
     "clock",

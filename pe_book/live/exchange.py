@@ -2,7 +2,6 @@
 
 from pe_book.live.figure import LiveFigure, choice, text
 
-
 ORDER = r"(?!.*(.).*\1)[0-7]{8}"  # eight digits, none of them twice
 
 

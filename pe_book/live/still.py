@@ -1,8 +1,8 @@
 """The still of a live figure: what its own scripts draw at a state, without a browser.
 
 The scripts run in V8 (mini-racer). They ask for the page only once a reader moves something, so two
-empty stand-ins for it are enough to draw. The browser's functions ``btoa`` and ``atob``, which write
-and read bytes in base 64 and which V8 lacks, are written out.
+empty stand-ins for it are enough to draw. The browser's functions ``btoa`` and ``atob``, which
+write and read bytes in base 64 and which V8 lacks, are written out.
 """
 
 import atexit
