@@ -15,10 +15,10 @@ import yaml
 from packaging.specifiers import SpecifierSet
 
 from book.images import cover
-from tools import run_tests
-from tools.built_site import pages_in
-from tools.repository import is_clone
-from tools.vendor import MANIFEST, VENDOR, checksums
+from tests import run
+from website.built_site import pages_in
+from website.repository import is_clone
+from website.vendor import MANIFEST, VENDOR, checksums
 
 ROOT = Path(__file__).resolve().parent.parent
 MACHINE_PATH = re.compile(
@@ -256,7 +256,7 @@ def test_every_folder_of_others_work_is_listed_with_its_version_and_licence() ->
     licensed = {path.parent for path in (ROOT / "book").rglob("LICENSE*")}
     assert {path.relative_to(ROOT).as_posix() for path in licensed} == set(listed)
     for package in PACKAGES:
-        named = listed[f"book/_assets/vendor/{package['folder']}"]
+        named = listed[f"website/assets/vendor/{package['folder']}"]
         assert named == [package["version"], package["licence"]]
 
 
@@ -272,7 +272,7 @@ def test_workflows_are_valid_and_safe() -> None:
 
 def test_every_check_runs_in_a_workflow() -> None:
     texts = "\n".join(path.read_text(encoding="utf-8") for path in WORKFLOWS)
-    named = " ".join(re.findall(r"tools/run_tests\.py (.+)$", texts, re.M))
+    named = " ".join(re.findall(r"website/run_tests\.py (.+)$", texts, re.M))
     assert set(shlex.split(named)) == set(run_tests.CHECKS)
 
 

@@ -11,9 +11,9 @@ import tinycss2
 from matplotlib.image import imread
 from playwright.sync_api import Browser, Locator, expect
 
-from tools.browser import PHONE, SETTLE, visit
-from tools.build_book import notebooks_of_the_book
-from tools.built_site import PAGES, ROOT, SITE, chapters, parsed
+from tests.site.browser import PHONE, SETTLE, visit
+from website.build import notebooks_of_the_book
+from website.built_site import PAGES, ROOT, SITE, chapters, parsed
 
 LANDING, CHEAT_SHEET = "book/index.html", "book/cheat_sheet.html"
 CHAPTERS = ["book/tour.html", *chapters()]
@@ -40,7 +40,7 @@ def declarations(text: str) -> set[tuple[str, str]]:
     return found
 
 
-@pytest.mark.parametrize("file", ["book/_assets/book.css", "pe_book/live/kit.css"])
+@pytest.mark.parametrize("file", ["website/assets/book.css", "pe_book/live/kit.css"])
 def test_the_browser_of_the_tests_knows_every_property(browser: Browser, file: str) -> None:
     """What another browser alone applies is seen by no test. `hanging-punctuation`, which Safari
     alone knows, moved each opening bracket of a formula onto the letter before it."""

@@ -23,8 +23,8 @@ from pe_book.live.data import make
 from pe_book.live.figure import LiveFigure
 from pe_lib import numpy as pe
 from pe_lib._checks import Layout
-from tools.browser import DESK, PHONE, visit
-from tools.built_site import SITE
+from tests.site.browser import DESK, PHONE, visit
+from website.built_site import SITE
 
 MINILM = Path(__file__).resolve().parents[2] / "book" / "data" / "minilm"
 NUMBERS = """([kind, states, data]) => {

@@ -19,9 +19,10 @@ import yaml
 from bs4.element import NavigableString
 from playwright.sync_api import Browser, Page
 
-from tools.browser import DESK, PHONE, SETTLE, move, visit
-from tools.built_site import DRAWN_FORMULA, PAGES, ROOT, SITE, SIZES_OF_FILES, chapters, parsed
-from tools.install import HTML_VALIDATE_PROGRAM, why_html_is_not_validated
+from tests.site.browser import DESK, PHONE, SETTLE, visit
+from website.browser import move
+from website.built_site import DRAWN_FORMULA, PAGES, ROOT, SITE, SIZES_OF_FILES, chapters, parsed
+from website.install import HTML_VALIDATE_PROGRAM, why_html_is_not_validated
 
 MOST_BYTES = 450_000
 MOST_SHIFT = 0.02

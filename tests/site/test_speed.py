@@ -1,7 +1,7 @@
 """A page opens quickly: nothing is done twice, and nothing for what nobody sees.
 
 What is done is counted and not timed, so that a busy machine changes nothing. Times are measured by
-tools/bench_site.py.
+website/bench.py.
 """
 
 import re
@@ -9,8 +9,8 @@ import re
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from tools.browser import DESK, PHONE, SETTLE, visit
-from tools.built_site import PAGES, SITE, chapters, parsed
+from tests.site.browser import DESK, PHONE, SETTLE, visit
+from website.built_site import PAGES, SITE, chapters, parsed
 
 CHAPTERS = chapters()
 ROTATION = CHAPTERS[2]
