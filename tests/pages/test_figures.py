@@ -3,8 +3,10 @@
 import base64
 import gzip
 import io
+import json
 import re
 import shutil
+from base64 import b64decode
 from pathlib import Path
 from textwrap import dedent
 from typing import Any
@@ -34,10 +36,13 @@ from pe_book.dark import (
     luminance,
 )
 from pe_book.live import still
+from pe_book.live.data import make
 from pe_book.live.figure import LiveFigure
 from pe_book.live.frames import MOST_FRAMES_OF_ONE
+from website.extensions.live_figures import without_comments
 
 ROOT = Path(__file__).resolve().parent.parent.parent
+DATA = re.compile(r'peLive\.keep\("\w+", (.*)\);')
 IMAGE, VIEW = "image/svg+xml", "application/vnd.jupyter.widget-view+json"
 
 
@@ -166,11 +171,51 @@ def test_live_cells_and_still_heat_maps_have_the_same_colours_on_a_dark_page() -
 
 def test_scripts_are_small() -> None:
     """What a page with one figure loads, of the 450 kB of a first view: each script by itself."""
-    files = {path.stem: path for path in live.FOLDER.glob("*.js")}
-    sizes = {name: len(gzip.compress(path.read_bytes())) for name, path in files.items()}
+    sizes = {path.stem: size_as_sent(path) for path in live.FOLDER.glob("*.js")}
     on_every_page = sum(sizes.pop(name) for name in ("draw", "light", "kit", "ties"))
     assert len(sizes) >= 7
     assert on_every_page + max(sizes.values()) <= 15_000
+    data = [size_as_sent(path) for path in live.FOLDER.glob("data/*.js")]
+    assert len(data) >= 2
+    assert max(data) <= 45_000
+
+
+def size_as_sent(script: Path) -> int:
+    return len(gzip.compress(without_comments(script.read_text(encoding="utf-8")).encode()))
+
+
+@pytest.mark.parametrize("kind", sorted(set(live.KINDS) - {"frames"}))
+def test_a_script_without_its_comments_draws_the_same(
+    kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    figure = getattr(live, kind)()
+    drawn = still.content_of_box(kind, figure.state, {})
+    whole = still.scripts(kind)
+    monkeypatch.setattr(still, "scripts", lambda _: without_comments(whole))
+    monkeypatch.setattr(still, "engine", still.engine.__wrapped__)
+    assert still.content_of_box(kind, figure.state, {}) == drawn
+    assert len(without_comments(whole)) < len(whole)
+
+
+def test_the_data_of_live_figures_are_those_of_the_extract() -> None:
+    """Numbers that a processor rounds otherwise may differ by one step of their rounding."""
+    for name, text in make.files().items():
+        stored = (live.FOLDER / "data" / name).read_text(encoding="utf-8")
+        assert text.splitlines()[:2] == stored.splitlines()[:2]
+        fresh, kept = (json.loads(DATA.findall(one)[0]) for one in (text, stored))
+        assert fresh.keys() == kept.keys()
+        for key, value in fresh.items():
+            if isinstance(value, dict):
+                np.testing.assert_allclose(value["scales"], kept[key]["scales"], rtol=1e-5)
+                numbers, others = (
+                    np.frombuffer(b64decode(one["numbers"]), f"<i{one['bits'] // 8}").astype(int)
+                    for one in (value, kept[key])
+                )
+                assert np.abs(numbers - others).max() <= (1 if name == "crank.js" else 0), key
+            elif isinstance(value, list) and isinstance(value[0], float):
+                np.testing.assert_allclose(value, kept[key], rtol=1e-5)
+            else:
+                assert value == kept[key]
 
 
 def test_frames_begin_with_the_frame_asked_for() -> None:
@@ -206,6 +251,11 @@ def test_what_no_figure_can_show_is_refused() -> None:
     for value in bad:
         with pytest.raises(TraitError, match=r"'decay' trait of an Orbit .* a finite real number"):
             live.orbit(value)
+    for order in ("01234566", "012345678", "0123456x"):
+        with pytest.raises(TraitError, match=r"'tags' trait of an Exchange .* fits"):
+            live.exchange(order)
+    with pytest.raises(TraitError, match="'transposed' trait of a Table"):
+        live.table(transposed="2" * 8)
     figure = live.clock()
     with pytest.raises(TraitError, match="'block' trait"):
         figure.block = "sideways"
