@@ -2,6 +2,7 @@
 
 import base64
 import gzip
+import inspect
 import io
 import json
 import re
@@ -19,6 +20,7 @@ from bs4 import BeautifulSoup
 from ipywidgets import IntSlider, link
 from matplotlib.figure import Figure
 from PIL import Image
+from py_mini_racer import MiniRacer
 from traitlets import TraitError
 
 from pe_book import live, plots
@@ -37,12 +39,13 @@ from pe_book.dark import (
 )
 from pe_book.live import still
 from pe_book.live.data import make
-from pe_book.live.figure import LiveFigure
+from pe_book.live.figure import LiveFigure, kind
 from pe_book.live.frames import MOST_FRAMES_OF_ONE
 from website.extensions.live_figures import without_comments
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 DATA = re.compile(r'peLive\.keep\("\w+", (.*)\);')
+PARTS_OF_THE_KIT = {*still.KIT, "ties"}
 IMAGE, VIEW = "image/svg+xml", "application/vnd.jupyter.widget-view+json"
 
 
@@ -184,17 +187,16 @@ def size_as_sent(script: Path) -> int:
     return len(gzip.compress(without_comments(script.read_text(encoding="utf-8")).encode()))
 
 
-@pytest.mark.parametrize("kind", sorted(set(live.KINDS) - {"frames"}))
+@pytest.mark.parametrize("name", sorted(set(live.KINDS) - {"frames"}))
 def test_a_script_without_its_comments_draws_the_same(
-    kind: str, monkeypatch: pytest.MonkeyPatch
+    name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    figure = getattr(live, kind)()
-    drawn = still.content_of_box(kind, figure.state, {})
-    whole = still.scripts(kind)
-    monkeypatch.setattr(still, "scripts", lambda _: without_comments(whole))
-    monkeypatch.setattr(still, "engine", still.engine.__wrapped__)
-    assert still.content_of_box(kind, figure.state, {}) == drawn
-    assert len(without_comments(whole)) < len(whole)
+    figure = getattr(live, name)()
+    drawn = still.content_of_box(name, figure.state, {})
+    with MiniRacer() as racer:
+        racer.eval(still.WITHOUT_A_PAGE + without_comments(still.scripts(name)))
+        monkeypatch.setattr(still, "engine", lambda: racer)
+        assert still.content_of_box(name, figure.state, {}) == drawn
 
 
 def test_the_data_of_live_figures_are_those_of_the_extract() -> None:
@@ -275,9 +277,9 @@ def test_python_reads_sets_and_follows_the_controls() -> None:
     assert first.state == {"x": 11, "step": 2, "block": "T"}
 
 
-@pytest.mark.parametrize("kind", sorted(set(live.KINDS) - {"frames"}))
-def test_every_kind_draws_its_still(kind: str) -> None:
-    check_still(getattr(live, kind)())
+@pytest.mark.parametrize("name", sorted(set(live.KINDS) - {"frames"}))
+def test_every_kind_draws_its_still(name: str) -> None:
+    check_still(getattr(live, name)())
 
 
 def check_still(figure: LiveFigure) -> None:
@@ -295,7 +297,7 @@ def count_elements(svg: str) -> int:
 def test_the_example_in_contributing_draws_its_still(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Who adds a live figure begins with these two files, so they must pass as they stand."""
+    """Who adds a live figure begins with this script and this line, so both must pass."""
     text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
     script, code = (
         dedent(re.findall(f"^ +```{language}$\n(.*?)^ +```$", text, re.MULTILINE | re.DOTALL)[0])
@@ -304,9 +306,14 @@ def test_the_example_in_contributing_draws_its_still(
     shutil.copytree(live.FOLDER, tmp_path, dirs_exist_ok=True)
     (tmp_path / "hand.js").write_text(script, encoding="utf-8")
     monkeypatch.setattr(still, "FOLDER", tmp_path)
-    names: dict[str, Any] = {}
+    names: dict[str, Any] = {"kind": kind}
     exec(code, names)
-    check_still(names["hand"]())
+    hand = names["hand"]
+    assert repr(hand(5)) == "Live figure: hand(x=5)"
+    assert "One hand of a clock, and the sine" in hand.__doc__
+    assert hand().state == {"x": 3}
+    check_still(hand())
+    del live.KINDS["hand"]
 
 
 def test_contributing_names_every_field_that_a_figure_may_define() -> None:
@@ -326,6 +333,19 @@ def test_a_still_is_drawn_at_the_state_of_the_controls() -> None:
     assert "PE(3)" in before
     assert "PE(4)" in after
     assert "PE(3)" not in after
+
+
+def test_defaults_and_documentation_are_those_of_the_script() -> None:
+    signature = inspect.signature(live.rope)
+    assert str(signature) == (
+        "(m=5, n=2, direction='clockwise', pairs='neighbours', *, question='')"
+    )
+    assert "direction of the turns: 'clockwise' or 'anticlockwise'" in str(live.rope.__doc__)
+    assert "position, from 1 to 506" in str(live.crank.__doc__)
+    with pytest.raises(TypeError, match="unexpected keyword argument 'speed'"):
+        live.clock(speed=3)
+    assert {name: one.kind for name, one in live.KINDS.items()} == {n: n for n in live.KINDS}
+    assert set(live.KINDS) == {path.stem for path in live.FOLDER.glob("*.js")} - PARTS_OF_THE_KIT
 
 
 def test_what_a_figure_says_is_escaped_once() -> None:

@@ -383,12 +383,11 @@ def test_stills_are_what_a_browser_draws(bench: Page) -> None:
     one: dict[str, Any] = {"describe": "A clock at {}.".format, "label": "turn <& more>"}
     two: dict[str, Any] = {"describe": "{} and {}".format, "labels": ("a", "b"), "start": (1, 0)}
     figures = [
+        *(getattr(live, kind)() for kind in live.KINDS if kind != "frames"),
         live.clock(5, step=3),
         live.orbit(decay=0.05),
         live.similarity(64, base=100, offset=7),
         live.subspaces(8),
-        live.rope(7, 6),
-        live.formats(257),
         live.exchange("01534267"),
         live.table(6.4, transposed="00001000"),
         live.crank(380),

@@ -43,7 +43,10 @@ def symbols_of(document: nodes.document) -> dict[str, str]:
 def box_of(traits: dict[str, Any]) -> str:
     """The box of a figure, from the traits that its widget has stored."""
     kind = traits["figure"]
-    state = {name: traits[name] for name in live.KINDS[kind].controls()}
+    names = [
+        name for name in live.KINDS[kind].controls() if name in traits
+    ]  # older than its script?
+    state = {name: traits[name] for name in names}
     return live.box(kind, traits["question"], state, traits["data"])
 
 
