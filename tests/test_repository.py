@@ -28,8 +28,8 @@ REGISTRY = re.compile(r"pypi\.org|pythonhosted|npmjs\.(com|org)|deb\.debian")
 WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
 PACKAGES = json.loads(MANIFEST.read_text(encoding="utf-8"))
 FOLDERS = r"book|pe_lib|pe_book|experiments|benchmarks|tests|website|binder|\.github|\.ci"
-# CONTRIBUTING.md shows how to write these two.
-TO_BE_WRITTEN = {"pe_book/live/hand.js", "pe_book/live/hand.py"}
+# CONTRIBUTING.md shows how to write these.
+TO_BE_WRITTEN = {"pe_book/live/hand.js", "pe_book/live/data/hand.js"}
 # The jobs that may write, and what.
 WRITERS = {
     ("book", "deploy"): {"pages": "write", "id-token": "write"},

@@ -1,6 +1,6 @@
-"""Make pe_book/live/data/exchange.js and crank.js from the extract beside this script.
+"""Make exchange.js and crank.js beside this module from the extract in book/data/minilm.
 
-    python book/data/minilm/figures.py
+    python -m pe_book.live.data.make
 
 What two live figures compute with, small enough for the first view of a page. Rows are rounded to
 16 bits, and the matrices of one head to 8 bits, each row of a matrix with a scale of its own. A
@@ -20,23 +20,33 @@ from pe_book import minilm
 Array = NDArray[np.floating]
 
 FOLDER = Path(__file__).resolve().parent
-TARGET = FOLDER.parents[2] / "pe_book" / "live" / "data"
+EXTRACT = FOLDER.parents[2] / "book" / "data" / "minilm"
 HEAD = 2  # the third
 FIRST, LAST, HALF = 1, 506, 250  # positions: the others are longer than nearly all of these
 DIRECTIONS, HANDS = 10, 4
 NOTE = """// {what} all-MiniLM-L6-v2 (Apache License 2.0),
-// made by book/data/minilm/figures.py from the extract beside it, and rounded there.
+// made by pe_book/live/data/make.py from the extract in book/data/minilm, and rounded there.
 """
 
 
 def main() -> None:
-    model = minilm.load(FOLDER)
-    for name, what, data in (
-        ("exchange", "Rows of tokens and positions, and the third head of the first layer, of", exchange(model)),
-        ("crank", "The ten strongest coordinates of the positions, and their matrices, of", crank(model)),
-    ):
-        text = f"{NOTE.format(what=what)}peLive.keep({json.dumps(name)}, {json.dumps(packed(data))});\n"
-        (TARGET / f"{name}.js").write_text(text, encoding="utf-8")
+    for name, text in files().items():
+        (FOLDER / name).write_text(text, encoding="utf-8")
+
+
+def files() -> dict[str, str]:
+    """The text of each file, by its name."""
+    model = minilm.load(EXTRACT)
+    whats = {
+        "exchange": "Rows of tokens and positions, and the third head of the first layer, of",
+        "crank": "The ten strongest coordinates of the positions, and their matrices, of",
+    }
+    tables = {"exchange": exchange(model), "crank": crank(model)}
+    return {
+        f"{name}.js": NOTE.format(what=what)
+        + f"peLive.keep({json.dumps(name)}, {json.dumps(packed(tables[name]))});\n"
+        for name, what in whats.items()
+    }
 
 
 def exchange(model: minilm.MiniLM) -> dict[str, Any]:
