@@ -17,10 +17,10 @@ from x_transformers.x_transformers import ScaledSinusoidalEmbedding
 import pe_lib.numpy
 import pe_lib.torch
 from benchmarks.peers import tutorial_at
-from pe_lib import _exact
+from pe_lib import _angles
+from pe_lib._angles import block_of_rotations
 from pe_lib._checks import Layout
-from pe_lib._rows_torch import SplitFactors
-from pe_lib.numpy import _block_of_rotations
+from pe_lib.torch._rotation import SplitFactors
 
 ROWS, WIDTH = 4096, 512
 BATCH = (32, 512, 512)
@@ -165,7 +165,7 @@ def test_construction(benchmark: Any, name: str) -> None:
     x = torch.randn(1, 512, 512)
 
     def forget() -> None:
-        for cache in (_exact.frequencies, _exact.grid, _block_of_rotations):
+        for cache in (_angles.exact_frequencies, _angles.grid, block_of_rotations):
             cache.cache_clear()
 
     def ours() -> Tensor:

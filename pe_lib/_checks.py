@@ -10,6 +10,9 @@ import reprlib
 from collections.abc import Callable, Sequence
 from typing import Any, Literal, NamedTuple, SupportsFloat, SupportsIndex, cast, get_args
 
+import numpy as np
+from numpy.typing import ArrayLike, DTypeLike, NDArray
+
 Layout = Literal["interleaved", "split"]
 Spacing = Literal["paper", "tensor2tensor"]
 LAYOUTS, SPACINGS = get_args(Layout), get_args(Spacing)
@@ -185,7 +188,7 @@ def true_or_false(name: str, value: bool) -> bool:
     return value
 
 
-def axes(name: str, shape: Shape, *, at_least: int) -> None:
+def ndim(name: str, shape: Shape, *, at_least: int) -> None:
     if len(shape) < at_least:
         raise ValueError(f"{name} must have ndim of at least {at_least}, got shape {shape}")
 
@@ -256,3 +259,67 @@ def pair_axes(values: Sequence[SupportsIndex], pairs: int) -> tuple[int, ...]:
         used = sorted(set(axes_of_pairs))
         raise ValueError(f"pair_axes must use every axis from 0 to the largest, got {used}")
     return axes_of_pairs
+
+
+# Arrays of NumPy
+
+
+def as_array(name: str, values: ArrayLike) -> NDArray:
+    """The values as an array, or an error that names the argument, as NumPy's own do not."""
+    try:
+        return np.asarray(values)
+    except ValueError:
+        raise ValueError(f"{name} must have rows of one length, got {brief(values)}") from None
+    except (TypeError, RuntimeError) as error:
+        if not _is_of_torch(values):
+            raise
+        raise TypeError(
+            f"{name} must be what NumPy can read, got a torch.Tensor, {brief(values)}; "
+            "use pe_lib.torch"
+        ) from error  # which says why: bfloat16, for example, or a gradient
+
+
+def _is_of_torch(values: object) -> bool:
+    """Without importing torch, which need not be installed."""
+    package, _, _ = type(values).__module__.partition(".")
+    return package == "torch"
+
+
+def as_positions(name: str, values: ArrayLike) -> NDArray:
+    """Real numbers below 2⁶³ in magnitude: integers as int64, others as float64."""
+    array = as_array(name, values)
+    if array.dtype.kind == "i":
+        return array.astype(np.int64)
+    if array.dtype.kind == "u":
+        if array.size and (largest := array.max()) >= 2**63:
+            raise ValueError(f"{name} must be finite and fit 64 bits, got {largest}")
+        return array.astype(np.int64)
+    if array.dtype.kind != "f":
+        raise TypeError(f"{name} must be real numbers that fit 64 bits, got {brief(values)}")
+    if is_half_type(array):
+        raise TypeError(half_positions(name, array.dtype))
+    with np.errstate(over="ignore"):  # what a float64 cannot hold becomes infinite, and is refused
+        numbers = array.astype(np.float64)
+    good = (numbers >= -(2.0**63)) & (numbers < 2.0**63)
+    if not good.all():
+        raise ValueError(f"{name} must be finite and fit 64 bits, got {numbers[~good].flat[0]}")
+    return numbers
+
+
+def as_float_dtype(dtype: DTypeLike) -> np.dtype:
+    allowed = (np.float16, np.float32, np.float64)
+    try:
+        resolved = np.dtype(dtype)
+    except (TypeError, ValueError, SyntaxError):
+        resolved = None
+    if resolved is None or dtype is None or resolved not in allowed:
+        raise TypeError(f"dtype must be float16, float32 or float64, got {dtype!r}")
+    return resolved
+
+
+def as_floats(name: str, values: ArrayLike, *, axes: int) -> NDArray[np.floating]:
+    array = as_array(name, values)
+    if array.dtype.kind != "f" or array.dtype.itemsize > 8:
+        raise TypeError(f"{name} must be of float16, float32 or float64, got {array.dtype}")
+    ndim(name, array.shape, at_least=axes)
+    return array

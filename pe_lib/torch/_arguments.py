@@ -11,9 +11,8 @@ from numpy.typing import ArrayLike
 from torch import Tensor
 
 from pe_lib import _checks as check
-from pe_lib import numpy as reference
 from pe_lib._checks import Layout
-from pe_lib._dtypes_torch import FLOAT_DTYPES, FLOATS, HALF_DTYPES, real_dtype
+from pe_lib.torch._device import FLOAT_DTYPES, FLOATS, HALF_DTYPES, real_dtype
 
 Device = torch.device | str | int | None
 GivenFrequencies = Tensor | ArrayLike | None
@@ -39,7 +38,7 @@ def check_floats(name: str, x: Tensor, *, axes: int) -> None:
         kind = "nested" if x.is_nested else x.layout
         raise TypeError(f"{name} must be a dense tensor, got layout {kind}")
     if x.ndim < axes:
-        check.axes(name, tuple(x.shape), at_least=axes)
+        check.ndim(name, tuple(x.shape), at_least=axes)
 
 
 def check_same_device(name: str, values: Tensor, x: Tensor) -> None:
@@ -112,7 +111,7 @@ def _host_positions(name: str, values: ArrayLike, device: torch.device) -> Tenso
         if not tensor.is_floating_point():  # float64 would round integers above 2⁵³
             return tensor.to(torch.int64)
         return torch.as_tensor(values, dtype=real_dtype(device), device=device)
-    array = reference._as_positions(name, values)
+    array = check.as_positions(name, values)
     dtype = torch.int64 if array.dtype.kind == "i" else real_dtype(device)
     if array.ndim == 0:  # filled in on the device: a copy from the host would wait for it
         return torch.full((), array.item(), dtype=dtype, device=device)

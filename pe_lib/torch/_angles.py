@@ -1,24 +1,131 @@
-"""Cosines and sines of positions, computed on a device: the algorithm of `pe_lib.numpy`.
+"""Cosines and sines of positions, computed on a device: the algorithm of `pe_lib._angles`.
 
 `encode` takes any positions, and `contiguous_table` those that follow one another.
 """
 
 import math
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
+from pe_lib import _angles
 from pe_lib import _checks as check
-from pe_lib import _exact
-from pe_lib import numpy as reference
-from pe_lib._checks import FrequencyConfig, Layout
-from pe_lib._constants_torch import constants_on
-from pe_lib._dtypes_torch import HALF_DTYPES, real_dtype
-from pe_lib._tracing_torch import smallest_and_largest
-from pe_lib.numpy import BLOCK, ROWS_PER_TASK
+from pe_lib._angles import BLOCK, ROWS_PER_TASK
+from pe_lib._checks import FrequencyConfig, Layout, Spacing
+from pe_lib.torch._device import HALF_DTYPES, is_ordinary, real_dtype, smallest_and_largest
 
 CHUNK = 2**21  # pairs computed at a time on a device, so that temporary tensors stay small
 CHUNK_ON_CPU = 2**14  # and on a CPU, so that they stay in its cache
+
+
+# What an angle is computed from
+
+
+class _FrequencyTensors(NamedTuple):
+    """`pe_lib._angles.ExactFrequencies` as tensors. ``omega`` and ``low`` are float64, or float32
+    on a device without float64."""
+
+    omega: Tensor
+    high: Tensor
+    low: Tensor
+
+
+class _Constants(NamedTuple):
+    """What an angle is computed from: frequencies, and `pe_lib._angles.grid_of_reals`."""
+
+    omega: Tensor
+    high: Tensor
+    low: Tensor
+    grid: Tensor
+
+
+# They are never dropped, because captured CUDA graphs may still read them.
+_frequencies_of_devices: dict[tuple[FrequencyConfig, torch.device], _FrequencyTensors] = {}
+_grids_of_devices: dict[torch.device, Tensor] = {}
+
+
+def constants_on(config: FrequencyConfig, device: torch.device) -> _Constants:
+    if torch.compiler.is_dynamo_compiling():
+        return _Constants(*_constants_of_graph(*config, device))
+    return _eager_constants(config, device)
+
+
+def _eager_constants(config: FrequencyConfig, device: torch.device) -> _Constants:
+    return _host_constants(config) if device.type == "cpu" else _device_constants(config, device)
+
+
+def _host_constants(config: FrequencyConfig) -> _Constants:
+    """They share the memory of NumPy's, which is what is cached, and not these tensors: a tracer
+    makes tensors of its own. as_tensor also makes real constants of an exported graph, which
+    from_numpy does not."""
+    arrays = (*_angles.exact_frequencies(config), _angles.grid_of_reals())
+    return _Constants(*(torch.as_tensor(array, device="cpu") for array in arrays))
+
+
+def _device_constants(config: FrequencyConfig, device: torch.device) -> _Constants:
+    """One grid for all frequencies of a device."""
+    frequencies = _frequencies_of_devices.get((config, device))
+    if frequencies is None:
+        frequencies = _move_frequencies(config, device)
+    grid = _grids_of_devices.get(device)
+    if grid is None:
+        grid = _move_grid(device)
+    return _Constants(*frequencies, grid)
+
+
+def _move_frequencies(config: FrequencyConfig, device: torch.device) -> _FrequencyTensors:
+    """Bring them to the device, and keep them if they are real tensors."""
+    real = real_dtype(device)
+    with torch.inference_mode(False):  # or no derivative could be taken through them later
+        omega, high, low, _ = _host_constants(config)
+        moved = _FrequencyTensors(omega.to(device, real), high.to(device), low.to(device, real))
+    if all(map(is_ordinary, moved)):
+        _frequencies_of_devices[config, device] = moved
+    return moved
+
+
+def _move_grid(device: torch.device) -> Tensor:
+    """Bring it to the device, and keep it if it is a real tensor."""
+    with torch.inference_mode(False):  # or no derivative could be taken through it later
+        host = torch.as_tensor(_angles.grid_of_reals(), device="cpu")
+        moved = host.to(device, real_dtype(device))
+    if is_ordinary(moved):
+        _grids_of_devices[device] = moved
+    return moved
+
+
+# torch.compile cannot look into decimal arithmetic, and so it takes the constants from an operator.
+# (torch.compiler.assume_constant_result refuses the arguments as soon as sizes are symbolic.)
+_SCHEMA = (
+    "(SymInt d_model, float base, str spacing, float[]? frequencies, Device device)"
+    " -> (Tensor, Tensor, Tensor, Tensor)"
+)
+
+
+@torch.library.custom_op("pe_lib::constants", mutates_args=(), schema=_SCHEMA)
+def _constants_of_graph(
+    d_model: int,
+    base: float,
+    spacing: Spacing,
+    frequencies: list[float] | None,
+    device: torch.device,
+) -> tuple[Tensor, ...]:
+    given = None if frequencies is None else tuple(frequencies)
+    constants = _eager_constants(FrequencyConfig(d_model, base, spacing, given), device)
+    return tuple(part.clone() for part in constants)  # an operator must not return what it keeps
+
+
+@_constants_of_graph.register_fake
+def _(
+    d_model: int, base: float, spacing: str, frequencies: object, device: torch.device
+) -> tuple[Tensor, ...]:
+    omega = torch.empty(d_model // 2, dtype=real_dtype(device), device=device)
+    grid = omega.new_empty(4, _angles.GRID_SIZE)
+    return omega, torch.empty_like(omega, dtype=torch.int64), torch.empty_like(omega), grid
+
+
+# Angles
 
 
 def _cos_sin(positions: Tensor, config: FrequencyConfig) -> tuple[Tensor, Tensor]:
@@ -27,8 +134,8 @@ def _cos_sin(positions: Tensor, config: FrequencyConfig) -> tuple[Tensor, Tensor
 
 
 def cos_sin_of_pairs(positions: Tensor, config: FrequencyConfig) -> tuple[Tensor, Tensor]:
-    """cos ω_ix_i and sin ω_ix_i as in `pe_lib.numpy._rotations`. The last axis of the positions has
-    one for each pair, or one for all. The fraction of a position carries its derivatives."""
+    """cos ω_ix_i and sin ω_ix_i as in `pe_lib._angles.rotations`. The last axis of the positions
+    has one for each pair, or one for all. The fraction of a position carries its derivatives."""
     omega, high, low, grid = constants_on(config, positions.device)
     real = positions.to(omega.dtype)
     whole = real.detach().round()
@@ -40,7 +147,7 @@ def cos_sin_of_pairs(positions: Tensor, config: FrequencyConfig) -> tuple[Tensor
     # The nearest grid angle, 2⁵⁴ units apart from the next, and the rest, in radians.
     nearest = (phase + 2**53) >> 54
     angle = (phase - (nearest << 54)).to(omega.dtype) * (2 * math.pi * 2.0**-64)
-    index = nearest & (_exact.GRID_SIZE - 1)
+    index = nearest & (_angles.GRID_SIZE - 1)
 
     square = angle * angle
     versine = square * (0.5 - square / 24)  # 1 − cos(angle)
@@ -80,8 +187,8 @@ def _computed(
 
 
 def _covered_range(positions: Tensor) -> range | None:
-    """`pe_lib.numpy._covered_range`, where looking at values is free. A graph computes each row: to
-    ask how many positions there are would bind it to more than 63 of them, or to fewer."""
+    """`pe_lib._angles.covered_range`, where looking at values is free. A graph computes each row:
+    to ask how many positions there are would bind it to more than 63 of them, or to fewer."""
     if torch.compiler.is_compiling() or positions.numel() < BLOCK:
         return None
     found = smallest_and_largest(positions)
@@ -117,11 +224,11 @@ def _host_table(
     threads = torch.get_num_threads()
     if dtype not in HALF_DTYPES:
         name = "float32" if dtype == torch.float32 else "float64"
-        return torch.from_numpy(reference._table(seq_len, start, config, layout, name, threads))
+        return torch.from_numpy(_angles.table(seq_len, start, config, layout, name, threads))
     rows = torch.empty(seq_len, config.d_model, dtype=dtype, device="cpu")
     for first in range(0, seq_len, ROWS_PER_TASK):
         part = rows[first : first + ROWS_PER_TASK]
-        single = reference._table(len(part), start + first, config, layout, "float32")
+        single = _angles.table(len(part), start + first, config, layout, "float32")
         part.copy_(torch.from_numpy(single))
     return rows
 
@@ -136,7 +243,7 @@ def _device_table(
 ) -> Tensor:
     """PE(start + 64a + b) = PE(start + 64a) · T(b), some blocks a at a time."""
     row_cos, row_sin = _cos_sin(torch.arange(BLOCK, device=device), config)
-    blocks = reference._blocks_that_hold(seq_len)
+    blocks = _angles.blocks_that_hold(seq_len)
     block_starts = start + BLOCK * torch.arange(blocks, device=device)
     pairs_of_a_block = BLOCK * config.d_model // 2
     blocks_at_a_time = max(1, CHUNK // pairs_of_a_block)

@@ -9,11 +9,11 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from pe_lib import _checks as check
-from pe_lib._arguments_torch import as_positions_of_tokens, check_no_offset, offset_of_all
-from pe_lib._axes_torch import beside, positions_from_offsets
 from pe_lib._checks import FrequencyConfig, Layout, Shape
-from pe_lib._rows_torch import Rows, for_each
-from pe_lib._tracing_torch import is_exporting, is_ordinary, smallest_and_largest
+from pe_lib.torch._arguments import as_positions_of_tokens, check_no_offset, offset_of_all
+from pe_lib.torch._axes import beside, positions_from_offsets
+from pe_lib.torch._device import is_exporting, is_ordinary, smallest_and_largest
+from pe_lib.torch._rotation import Rows, for_each
 
 FIRST_ROWS = (
     4096  # the first call caches as many rows, or max_len if that is less, or what it needs

@@ -199,7 +199,7 @@ def test_what_a_thread_raises_is_raised(monkeypatch: pytest.MonkeyPatch) -> None
     def fail(*arguments: Any) -> None:
         raise MemoryError("of a thread")
 
-    monkeypatch.setattr("pe_lib.numpy._fill", fail)
+    monkeypatch.setattr("pe_lib._angles._fill", fail)
     with pytest.raises(MemoryError, match="of a thread"):
         NUMPY.pe.sinusoidal_table(10_000, 8, workers=2)
 

@@ -17,9 +17,8 @@ from typing import Any, NamedTuple, SupportsIndex, TypedDict, Unpack
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from pe_lib import _angles
 from pe_lib import _checks as check
-from pe_lib import _exact
-from pe_lib._arrays import as_array
 from pe_lib._checks import Layout
 
 FrequencyArray = NDArray[np.float64]
@@ -215,7 +214,7 @@ def rotary_frequencies(
         rotary_dim = _rotary_dim(head_dim, fields["partial_rotary_factor"])
 
     config = check.frequency_config(rotary_dim, fields["rope_theta"], "paper")
-    unscaled = _exact.frequencies(config).omega.copy()
+    unscaled = _angles.exact_frequencies(config).omega.copy()
     return scaling(unscaled, **used_fields)
 
 
@@ -262,7 +261,7 @@ def convert_layout(
     >>> convert_layout([0, 2, 4, 6, 1, 3, 5, 7], 8, to="interleaved")
     array([0, 1, 2, 3, 4, 5, 6, 7])
     """
-    weights = as_array("weights", weights)
+    weights = check.as_array("weights", weights)
     order = layout_order(weights.shape, head_dim, to, rotary_dim, axis)
     return np.take(weights, order, axis)
 

@@ -6,11 +6,10 @@ import torch
 from torch import Tensor
 
 from pe_lib import _checks as check
-from pe_lib._arguments_torch import check_same_device
 from pe_lib._checks import Shape
-from pe_lib._dtypes_torch import OFFSET_DTYPES
-from pe_lib._rows_torch import Rows, for_each
-from pe_lib._tracing_torch import smallest_and_largest
+from pe_lib.torch._arguments import check_same_device
+from pe_lib.torch._device import OFFSET_DTYPES, smallest_and_largest
+from pe_lib.torch._rotation import Rows, for_each
 
 
 def beside(name: str, rows: Rows, x: Tensor, axis: int, before: Shape = ()) -> Rows:

@@ -301,7 +301,8 @@ def test_integer_positions_in_range_are_looked_up(layout: Any, monkeypatch: Any)
     torch.testing.assert_close(rotary(x, positions=far), rotate(x, -far, layout=layout))
     assert [len(rows[0]) for rows in rotary._cache.values()] == [64]
     for name in ("encode", "contiguous_table"):
-        monkeypatch.setattr(f"pe_lib.torch.{name}", None)
+        for file in ("rotary", "sinusoidal"):
+            monkeypatch.setattr(f"pe_lib.torch.{file}.{name}", None)
     positions = torch.tensor([[0, 63, 7], [1, 1, 1]])
     for module in (rotary, table):
         module(x, positions=positions)

@@ -1,5 +1,6 @@
 """pe_lib as a package: what is in its archives, and that it works alone with NumPy."""
 
+import ast
 import email
 import re
 import shutil
@@ -19,7 +20,7 @@ from torch.nn import functional
 import pe_lib
 from pe_lib import numpy as pe
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 NOT_SOURCES = shutil.ignore_patterns(".*", "_build", "__pycache__", "*.egg-info", "build", "dist")
 
 
@@ -173,3 +174,67 @@ def test_what_repeats_the_version_for_readers_agrees() -> None:
     assert re.findall(r"^## (\S+)", changes, re.M)[0] == pe_lib.__version__
     citation = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))
     assert citation["version"] == pe_lib.__version__
+
+
+# Rooms from the highest to the lowest; a file imports only what stands below it, here and in the
+# folder `torch`.
+ROOMS = ("__main__", "doctor", "torch", "numpy", "rope", "_angles", "_checks")
+FILES_OF_TORCH = (
+    "rotary",
+    "sinusoidal",
+    "functions",
+    "_cache",
+    "_axes",
+    "_rotation",
+    "_angles",
+    "_arguments",
+    "_device",
+)
+
+
+def imported_below(package: str, path: Path) -> set[str]:
+    """What stands directly below ``package`` in the names that a file imports."""
+    names = []
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            names += [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            start = [".".join(path.relative_to(ROOT).parts[: -node.level])] if node.level else []
+            module = [node.module] if node.module else []
+            names += [".".join([*start, *module, alias.name]) for alias in node.names]
+    below = package.count(".") + 1
+    return {name.split(".")[below] for name in names if name.startswith(f"{package}.")}
+
+
+@pytest.mark.parametrize(
+    ("package", "order"), [("pe_lib", ROOMS), ("pe_lib.torch", FILES_OF_TORCH)]
+)
+def test_imports_go_down(package: str, order: tuple[str, ...]) -> None:
+    folder = ROOT / package.replace(".", "/")
+    files = [path for path in folder.rglob("*.py") if "__pycache__" not in path.parts]
+    here = {path.relative_to(folder).parts[0].removesuffix(".py") for path in files} - {"__init__"}
+    assert here <= set(order)
+    for path in files:
+        room = path.relative_to(folder).parts[0].removesuffix(".py")
+        if room != "__init__":
+            below = {*order[order.index(room) + 1 :], room}
+            assert imported_below(package, path) & here <= below, path
+
+
+@pytest.mark.parametrize(
+    ("code", "imported"),
+    [
+        ("from pe_lib import _angles, numpy as n", {"_angles", "numpy"}),
+        ("from pe_lib._angles import grid", {"_angles"}),
+        ("def late():\n    import numpy, pe_lib.torch as pe", {"torch"}),
+        ("from . import _checks\nfrom ._angles import grid", {"_checks", "_angles"}),
+        ("import numpy\nfrom torch import nn", set()),
+    ],
+)
+def test_every_form_of_an_import_is_seen(
+    code: str, imported: set[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "pe_lib").mkdir()
+    (tmp_path / "pe_lib" / "file.py").write_text(code, encoding="utf-8")
+    monkeypatch.setitem(globals(), "ROOT", tmp_path)
+    assert imported_below("pe_lib", tmp_path / "pe_lib" / "file.py") == imported

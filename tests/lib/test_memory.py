@@ -11,8 +11,9 @@ from backends import NUMPY, TORCH, Backend, both, both_layouts
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
-from pe_lib import _constants_torch, _exact, numpy
+import pe_lib._angles as angles
 from pe_lib._checks import frequency_config
+from pe_lib.torch import _angles
 
 
 def held(build: Any) -> tuple[int, int, int]:
@@ -57,15 +58,15 @@ def test_constants_of_many_frequencies_are_not_all_kept() -> None:
     _, _, few = held(lambda: build(range(200, 220)))
     _, _, more = held(lambda: build(range(300, 340)))
     assert more <= 1.1 * few + 100_000
-    names = [_exact.frequencies, numpy._block_of_rotations]
+    names = [angles.exact_frequencies, angles.block_of_rotations]
     assert all(0 < (cache.cache_info().maxsize or 0) <= 16 for cache in names)
 
 
 def test_all_frequencies_share_one_grid(monkeypatch: pytest.MonkeyPatch) -> None:
     """On the host, where the tensors are NumPy's memory, and on a device, played by the CPU."""
     for name in ("_frequencies_of_devices", "_grids_of_devices"):
-        monkeypatch.setattr(_constants_torch, name, {})
-    for constants_of in (_constants_torch._eager_constants, _constants_torch._device_constants):
+        monkeypatch.setattr(_angles, name, {})
+    for constants_of in (_angles._eager_constants, _angles._device_constants):
         configs = [frequency_config(8, base, "paper") for base in (100, 100, 200)]
         grids = [constants_of(config, torch.device("cpu")).grid for config in configs]
         assert len({grid.data_ptr() for grid in grids}) == 1

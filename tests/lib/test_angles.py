@@ -15,8 +15,8 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
 import pe_lib.torch as pet
-from pe_lib import _arguments_torch, _constants_torch, _dtypes_torch, _encodings_torch
 from pe_lib._checks import frequency_config
+from pe_lib.torch import _angles, _arguments, _device
 
 BOUND, LIMIT = 2.0**-50, 2**53
 CLOCKS: list[dict[str, Any]] = [
@@ -148,13 +148,11 @@ def test_the_device_s_table_is_the_host_s(
     layout: Any, dtype: torch.dtype, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What a GPU runs, run here: the same blocks and products, the longest in several parts."""
-    monkeypatch.setattr(_encodings_torch, "CHUNK", 2**15)
+    monkeypatch.setattr(_angles, "CHUNK", 2**15)
     config, start = frequency_config(64, 10_000.0, "paper"), LIMIT - 9000
     for seq_len in (0, 1, 64, 4097):
         host = pet.sinusoidal_table(seq_len, 64, start=start, layout=layout, dtype=dtype)
-        ours = _encodings_torch._device_table(
-            seq_len, start, config, layout, dtype, torch.device("cpu")
-        )
+        ours = _angles._device_table(seq_len, start, config, layout, dtype, torch.device("cpu"))
         assert ours.shape == host.shape
         limit = 2 * BOUND if dtype == torch.float64 else torch.finfo(dtype).eps / 2
         assert torch.allclose(ours, host, rtol=0, atol=limit)
@@ -177,13 +175,13 @@ class NoFloat64(TorchDispatchMode):
 @pytest.fixture
 def no_float64(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """The CPU plays a device without float64, with constants and arithmetic in float32."""
-    monkeypatch.setattr(_dtypes_torch, "DEVICES_WITHOUT_FLOAT64", ("cpu",))
-    monkeypatch.setattr(_constants_torch, "_frequencies_of_devices", {})
-    monkeypatch.setattr(_constants_torch, "_grids_of_devices", {})
-    monkeypatch.setattr(_constants_torch, "_eager_constants", _constants_torch._device_constants)
+    monkeypatch.setattr(_device, "DEVICES_WITHOUT_FLOAT64", ("cpu",))
+    monkeypatch.setattr(_angles, "_frequencies_of_devices", {})
+    monkeypatch.setattr(_angles, "_grids_of_devices", {})
+    monkeypatch.setattr(_angles, "_eager_constants", _angles._device_constants)
     for d_model in (8, 512):  # travel from the host, which has float64, once
         config = frequency_config(d_model, 10_000.0, "paper")
-        constants = _constants_torch._device_constants(config, torch.device("cpu"))
+        constants = _angles._device_constants(config, torch.device("cpu"))
         assert torch.float64 not in {part.dtype for part in constants}
     with NoFloat64():  # type: ignore[no-untyped-call]
         yield
@@ -207,16 +205,16 @@ def test_what_is_float64_elsewhere_is_float32_on_a_device_without_it() -> None:
     matrix = pet.rotation_matrix(7, 8, dtype=torch.float32).numpy()
     np.testing.assert_allclose(matrix, NUMPY.pe.rotation_matrix(7, 8), rtol=0, atol=3 * 2.0**-24)
     halves = np.array([0.5, 7.25])
-    positions = _arguments_torch.as_positions("positions", halves, "cpu")
+    positions = _arguments.as_positions("positions", halves, "cpu")
     assert positions.dtype == torch.float32
 
 
 def test_positions_in_float64_travel_to_a_device_without_it_as_float32(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(_dtypes_torch, "DEVICES_WITHOUT_FLOAT64", ("meta",))
+    monkeypatch.setattr(_device, "DEVICES_WITHOUT_FLOAT64", ("meta",))
     for values in (torch.tensor([0.5, 7.25], dtype=torch.float64), [0.5, 7.25], np.array(0.5)):
-        assert _arguments_torch.as_positions("positions", values, "meta").dtype == torch.float32
+        assert _arguments.as_positions("positions", values, "meta").dtype == torch.float32
 
 
 @pytest.mark.usefixtures("no_float64")

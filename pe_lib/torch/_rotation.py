@@ -1,15 +1,54 @@
-"""Rotation of pairs: x times cosines and sines that are ready."""
+"""What the modules cache, and the rotation of pairs: x times cosines and sines that are ready."""
 
+from collections.abc import Callable
 from functools import partial
+from typing import Any, NamedTuple, TypeVar
 
 import torch
 from torch import Tensor
 
 from pe_lib._checks import Layout
-from pe_lib._dtypes_torch import HALF_DTYPES
-from pe_lib._rows_torch import ComplexFactors, Factors, PairFactors, SplitFactors, for_each
+from pe_lib.torch._device import HALF_DTYPES
 
 PART = 2**18  # entries rotated at a time on a CPU, so that temporary tensors stay in its cache
+
+
+class Encodings(NamedTuple):
+    """Rows PE(x)."""
+
+    rows: Tensor
+
+
+class SplitFactors(NamedTuple):
+    """Factors of a rotation in the split layout, for each entry that is turned: its cosine, and the
+    sine, with its sign, that its partner is multiplied by before it is added."""
+
+    cos: Tensor
+    sin: Tensor
+
+
+class ComplexFactors(NamedTuple):
+    """Factors of a rotation in the interleaved layout, for each pair: cos + i sin."""
+
+    turns: Tensor
+
+
+class PairFactors(NamedTuple):
+    """The same as two real numbers, for compiled graphs."""
+
+    cos: Tensor
+    sin: Tensor
+
+
+Factors = SplitFactors | ComplexFactors | PairFactors
+Rows = TypeVar("Rows", bound=tuple[Tensor, ...])  # one of these types
+
+
+def for_each(rows: Rows, change: Callable[[Tensor], Tensor]) -> Rows:
+    """Rows of the same type, each of their tensors changed."""
+    kind: Any = type(rows)
+    changed: Rows = kind(*[change(part) for part in rows])
+    return changed
 
 
 def as_factors(cos: Tensor, sin: Tensor, layout: Layout) -> Factors:

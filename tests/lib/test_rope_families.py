@@ -22,7 +22,7 @@ from transformers import AutoConfig, AutoModel
 from pe_lib.torch import RotaryPositionalEncoding, rotary_frequencies
 
 LAYERS, LENGTH = 12, 7
-SHEET = (Path(__file__).parents[1] / "book" / "cheat_sheet.md").read_text(encoding="utf-8")
+SHEET = (Path(__file__).parents[2] / "book" / "cheat_sheet.md").read_text(encoding="utf-8")
 
 
 class Row(NamedTuple):
