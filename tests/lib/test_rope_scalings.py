@@ -28,8 +28,9 @@ from transformers.models.qwen3_vl.modeling_qwen3_vl import (
 )
 
 from pe_lib import numpy as pe
-from pe_lib import rope
 from pe_lib import torch as pet
+from pe_lib.rope import fields as fields_of_rope
+from pe_lib.rope import scalings
 
 DOUBLE = 2.0**-47  # relative: 32 units in the last place of a float64
 SINGLE = 4e-6  # relative: a power and a few products in float32
@@ -146,7 +147,7 @@ def ours(head_dim: int, longest: int, fields: dict[str, Any], seq_len: int) -> A
 def test_every_type_that_transformers_knows_is_known_here_and_tried_below() -> None:
     """A new type in a new version of transformers makes this test fail."""
     of_transformers = {"default", *ROPE_INIT_FUNCTIONS}
-    assert set(rope.SCALINGS) == of_transformers | {"ntk", "mrope"}
+    assert set(scalings.SCALINGS) == of_transformers | {"ntk", "mrope"}
     assert {fields.get("rope_type", "default") for *_, fields, _ in CASES} == of_transformers
 
 
@@ -233,7 +234,7 @@ def test_both_names_of_the_type_as_transformers_keeps_them_of_an_old_qwen2_vl() 
 def test_what_the_docstring_says_of_fields_that_are_no_frequencies() -> None:
     """Transformers has the same formulas. `test_rotary_clients` has such models."""
     points = str(inspect.getdoc(pe.rotary_frequencies)).splitlines()
-    for name in rope.NOT_FREQUENCIES:
+    for name in fields_of_rope.NOT_FREQUENCIES:
         assert any(point.startswith(f"- ``{name}``") for point in points)
     beta, length, positions = 0.1, 16, torch.arange(100)[None]
     theirs = get_llama_4_attn_scale(positions, beta, length).flatten()

@@ -1,0 +1,6 @@
+class UnknownFamily(ValueError):
+    pass
+
+
+def families():
+    return {}
