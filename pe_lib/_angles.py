@@ -275,19 +275,21 @@ def table(
     config: FrequencyConfig,
     layout: Layout,
     dtype: DTypeLike,
-    workers: int = 1,
+    threads: int = 1,
 ) -> NDArray:
+    """PE(start) … in ``threads`` threads, of which each computes 4096 rows at a time. Their number
+    changes no bit."""
     table = np.empty((seq_len, config.d_model), dtype)
 
     def fill(first: int) -> None:
         _fill(table[first : first + ROWS_PER_TASK], start + first, config, layout)
 
     tasks = range(0, seq_len, ROWS_PER_TASK)
-    if workers == 1 or len(tasks) <= 1:
+    if threads == 1 or len(tasks) <= 1:
         for first in tasks:
             fill(first)
     else:
-        with ThreadPoolExecutor(workers) as pool:  # NumPy multiplies without Python's lock
+        with ThreadPoolExecutor(threads) as pool:  # NumPy multiplies without Python's lock
             list(pool.map(fill, tasks))  # list() raises here what was raised in a thread
     return table
 

@@ -70,6 +70,54 @@ def frequency_config(
     return FrequencyConfig(width, number, spacing, given)
 
 
+class Rotation(NamedTuple):
+    """The checked arguments of a rotation: which entries turn how fast, and by what they grow."""
+
+    config: FrequencyConfig  # its d_model is the number of entries that turn
+    attention_factor: float
+
+
+def rotation(
+    width: SupportsIndex,
+    *,
+    width_name: str,
+    base: SupportsFloat = DEFAULT_BASE,
+    spacing: Spacing = "paper",
+    frequencies: Any = None,
+    attention_factor: SupportsFloat | None = None,
+    rotary_dim: SupportsIndex | None = None,
+) -> Rotation:
+    """The arguments of what turns rows of this ``width``. ``frequencies`` may be the pair that
+    `rotary_frequencies` returns: it knows its factor, how many entries turn, and of which head."""
+    width = even(width_name, width)
+    turned = width if rotary_dim is None else even("rotary_dim", rotary_dim)
+    if turned > width:
+        raise ValueError(f"rotary_dim must be at most {width_name} = {width}, got {turned}")
+    if hasattr(frequencies, "attention_factor"):
+        pair = frequencies
+        frequencies = pair.frequencies
+        if attention_factor is not None:
+            raise ValueError(
+                "attention_factor must be left out beside frequencies that have one, as those of "
+                f"rotary_frequencies do, got {attention_factor!r}"
+            )
+        attention_factor = pair.attention_factor
+        made_for = getattr(pair, "head_dim", None)
+        if made_for is not None and made_for != width:
+            raise ValueError(
+                f"frequencies must be made for {width_name} = {width}, "
+                f"got those of rotary_frequencies({made_for}, …)"
+            )
+        if rotary_dim is None:
+            turned = min(2 * len(frequencies), width)
+    factor = 1.0 if attention_factor is None else real("attention_factor", attention_factor)
+    if factor <= 0:
+        raise ValueError(f"attention_factor must be positive, got {factor!r}")
+    turned_name = width_name if rotary_dim is None and turned == width else "rotary_dim"
+    config = frequency_config(turned, base, spacing, frequencies, turned_name)
+    return Rotation(config, factor)
+
+
 def _given_frequencies(frequencies: Any, width: int, width_name: str) -> tuple[float, ...]:
     """One finite number a pair, as a tuple."""
     if getattr(frequencies, "requires_grad", False):
@@ -206,6 +254,117 @@ def broadcast(name: str, shape: Shape, target: Shape, target_name: str) -> None:
     )
     if not fits:
         raise ValueError(f"{name} must broadcast to {target_name} = {target}, got shape {shape}")
+
+
+def by_shape(shape: Shape, target: Shape) -> None:
+    """A shift ``by`` is one number, of shape (seq,), or has all axes of ``target``. A rank between
+    could be read in two ways: (batch, seq) is not (heads, seq)."""
+    if 1 < len(shape) < len(target):
+        raise ValueError(
+            f"by must be a number, of shape (seq,), or have the {len(target)} axes of x.shape[:-1] "
+            f"= {target}, as (batch, 1, seq) has for x of (batch, heads, seq, width); positions= "
+            f"takes (batch, seq); got shape {shape}"
+        )
+    broadcast("by", shape, target, "x.shape[:-1]")
+
+
+LAYOUT_WORDS = (
+    "'split' where entry i pairs with i + rotary_dim/2 (rotate_half in transformers, NEOX, "
+    "interleaved=False, MLX's traditional=False), or 'interleaved' where 2i pairs with 2i + 1 "
+    "(GPT-J, Meta's own files of Llama, llama.cpp's NORM)"
+)
+
+
+def rotary_layout(layout: Layout | None) -> Layout:
+    """There is no default: most checkpoints are split, and the wrong layout raises no error."""
+    if layout is None:
+        raise TypeError(f"layout must be given: {LAYOUT_WORDS}")
+    if layout not in LAYOUTS:
+        raise ValueError(f"layout must be {LAYOUT_WORDS}, got {layout!r}")
+    return layout
+
+
+def sizes_in_x(shape: Sequence[int], leading: Shape, axis: int) -> list[int] | None:
+    """Positions of this ``shape`` stand for some of the ``leading`` axes of x, of which ``axis``
+    counts positions. Their size along each of these axes, 1 along the others; None if they do not
+    fit."""
+    if len(shape) == 1 and leading:  # (seq,)
+        axes = [axis]
+    elif len(shape) == 2 and len(leading) > 1:  # (batch, seq)
+        axes = [batch_axis(axis), axis]
+    elif len(shape) == len(leading):
+        axes = list(range(len(leading)))
+    else:
+        return None
+    sizes = [1] * len(leading)
+    for place, size in zip(axes, shape, strict=True):
+        if size != leading[place] and (size != 1 or place == axis):
+            return None
+        sizes[place] = size
+    return sizes
+
+
+def batch_axis(axis: int) -> int:
+    """The batch is the first axis of x, or the second where the first counts positions."""
+    return 1 if axis == 0 else 0
+
+
+def shapes_of_positions(leading: Shape, axis: int, before: Shape = ()) -> str:
+    """The shapes that positions of x may have, in words; ``before`` is the axis that `pair_axes`
+    asks for before them."""
+    if before:
+        names = "(axes, seq)", "(axes, batch, seq)", "(axes, *x.shape[:-1])"
+        each = "each after the first"
+    else:
+        names = "(seq,)", "(batch, seq)", "x.shape[:-1]"
+        each = "each"
+    if not leading:
+        return "be one number"
+    seq_len = leading[axis]
+    allowed = f"be of shape {names[0]} = {(*before, seq_len)}"
+    if len(leading) > 1:
+        allowed += f", {names[1]} = {(*before, leading[batch_axis(axis)], seq_len)}"
+    if len(leading) > 2:
+        allowed += f", or have the axes of {names[2]} = {(*before, *leading)}, "
+        allowed += f"{each} of its size or 1"
+    return allowed
+
+
+def positions_in_x(shape: Shape, leading: Shape) -> Shape:
+    """The shape in which positions broadcast to the rows of x, the axis before the last of which
+    counts positions. One number is the position of every row."""
+    if not shape:
+        return shape
+    sizes = sizes_in_x(shape, leading, len(leading) - 1)
+    if sizes is None:
+        allowed = shapes_of_positions(leading, len(leading) - 1)
+        raise ValueError(f"positions must {allowed}; got {shape}")
+    return tuple(sizes)
+
+
+def by_or_positions(by: object, positions: object, attention_factor: object) -> None:
+    """Exactly one of them; only positions take a factor."""
+    if (by is None) == (positions is None):
+        got = "neither" if by is None else "both"
+        raise TypeError(
+            "rotate must be given one of by, a shift x · T(by), and positions, where RoPE turns x "
+            f"by T(−position), got {got}"
+        )
+    if by is not None and attention_factor is not None:
+        raise ValueError(
+            "attention_factor must be left out beside by, since a shift leaves the factor of what "
+            f"is already turned alone, got {attention_factor!r}"
+        )
+
+
+def signed(name: str, values: Any) -> None:
+    """Unsigned integers are refused where a sign matters: their minus wraps around to large
+    numbers, silently."""
+    if str(getattr(values, "dtype", "")).removeprefix("torch.").startswith("uint"):
+        raise TypeError(
+            f"{name} must be signed integers or floats, because the minus of unsigned ones wraps "
+            f"around, got {values.dtype}; RoPE is rotate(x, positions=…), without a minus"
+        )
 
 
 def one_number(name: str, shape: Shape) -> None:

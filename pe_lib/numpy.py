@@ -8,8 +8,8 @@ Which function to call
 ----------------------
 - A table for the positions 0, 1, 2, …: `sinusoidal_table`.
 - Rows for other positions, such as 7, −3 or 0.5: `sinusoidal_encoding`.
-- RoPE: ``rotate(q, -positions)``, with the frequencies of a model from `rotary_frequencies`. If the
-  pairs of a checkpoint lie in the other layout: `convert_layout`.
+- RoPE: ``rotate(q, positions=p)``, with the frequencies of a model from `rotary_frequencies`. If
+  the pairs of a checkpoint lie in the other layout: `convert_layout`.
 - To study the encoding: `frequencies`, `rotation_matrix`, `similarity` and `attention_terms`.
 
 A wrong argument gives a ``TypeError`` or a ``ValueError`` that names the argument, the value it got
@@ -23,7 +23,7 @@ real number, before it is rounded once to the dtype you ask for. So a float64 en
 and a float32 entry within ½ ulp + 2⁻⁵⁰. An entry of a half type is the float32 entry, rounded.
 """
 
-from typing import TYPE_CHECKING, Any, NamedTuple, SupportsFloat, SupportsIndex
+from typing import TYPE_CHECKING, Any, NamedTuple, SupportsFloat, SupportsIndex, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -98,7 +98,6 @@ def sinusoidal_table(
     frequencies: ArrayLike | None = None,
     layout: Layout = "interleaved",
     dtype: type[F] | np.dtype[F] | str = "float32",
-    workers: SupportsIndex = 1,
 ) -> NDArray[F]:
     """Encodings of the contiguous positions start … start + seq_len − 1, one a row.
 
@@ -106,8 +105,7 @@ def sinusoidal_table(
     may pass ``frequencies=``, d_model/2 numbers of magnitude up to 2²⁰. ``layout`` is
     ``"interleaved"`` for [sin ω_0x, cos ω_0x, sin ω_1x, …], or ``"split"`` for all the sines
     followed by all the cosines. ``dtype`` is float16, float32 or float64. ``start`` and the last
-    position must fit 64 bits. ``workers`` is the number of threads that share a table of more than
-    4096 rows; it changes no bit of the table.
+    position must fit 64 bits.
 
     The result is a new array of shape (seq_len, d_model). For positions of magnitude up to 2⁵³ each
     float64 or float32 entry is within 2⁻⁵⁰ of the exact value before its one rounding to ``dtype``;
@@ -121,8 +119,7 @@ def sinusoidal_table(
     start = check.window("start", start, seq_len)
     config = check.frequency_config(d_model, base, spacing, frequencies)
     check.choice("layout", layout, check.LAYOUTS)
-    workers = check.integer("workers", workers, at_least=1)
-    return _angles.table(seq_len, start, config, layout, check.as_float_dtype(dtype), workers)
+    return _angles.table(seq_len, start, config, layout, check.as_float_dtype(dtype))
 
 
 def sinusoidal_encoding(
@@ -165,7 +162,7 @@ def sinusoidal_encoding(
 
 @_angles.no_underflow_warnings()
 def rotation_matrix(
-    offset: ArrayLike,
+    by: ArrayLike,
     d_model: SupportsIndex,
     *,
     base: SupportsFloat = 10_000.0,
@@ -184,8 +181,8 @@ def rotation_matrix(
     array([[ 0.54 , -0.841],
            [ 0.841,  0.54 ]])
     """
-    position = check.as_positions("offset", offset)
-    check.one_number("offset", position.shape)
+    position = check.as_positions("by", by)
+    check.one_number("by", position.shape)
     config = check.frequency_config(d_model, base, spacing, frequencies)
     check.choice("layout", layout, check.LAYOUTS)
     dtype = check.as_float_dtype(dtype)
@@ -201,50 +198,86 @@ def rotation_matrix(
 @_angles.no_underflow_warnings()
 def rotate(
     x: ArrayLike,
-    offset: ArrayLike,
+    by: ArrayLike | None = None,
     *,
+    positions: ArrayLike | None = None,
     base: SupportsFloat = 10_000.0,
     spacing: Spacing = "paper",
-    frequencies: ArrayLike | None = None,
+    frequencies: RotaryFrequencies | ArrayLike | None = None,
+    attention_factor: SupportsFloat | None = None,
+    rotary_dim: SupportsIndex | None = None,
     layout: Layout = "interleaved",
 ) -> FloatArray:
     """x · T(Δx), row by row, without forming T: O(d_model) operations a row.
 
-    T turns a [sin, cos] pair clockwise. RoPE turns the other way, as in RoFormer and in Llama. To
-    get it, call ``rotate(q, -positions)``.
+    **A shift**, ``rotate(x, by=Δ)``, is x·T(Δ), which makes PE(x + Δ) of PE(x). ``by`` is a number,
+    of shape (seq,), or has all axes of ``x.shape[:-1]``, each of its size or 1. A rank between is
+    refused, because (batch, seq) is not (heads, seq), and so are unsigned integers, whose minus
+    wraps around.
 
-    ``x`` is of shape (…, d_model), like the result, a new array of the dtype of x. ``offset``
-    broadcasts to ``x.shape[:-1]``. For integer offsets up to 2⁵³ the error of a pair is at most
-    3·2⁻²⁴ times its norm for float32, and 5·2⁻⁵³ times for float64. For other offsets,
-    abs(ω)·2⁻⁵³ times the norm is added to this bound. float16 is computed in float32.
+    **RoPE**, ``rotate(q, positions=p)``, is q·T(−p), the sense of RoFormer and of Llama, times the
+    attention factor. ``positions`` are a number, of shape (seq,) or (batch, seq), or have all axes
+    of ``x.shape[:-1]``; x is (…, seq, width). Keys that are turned already move on by Δ with
+    ``rotate(k, by=-Δ)``, whose factor stays as it is.
+
+    ``x`` is of shape (…, width), like the result, a new array of the dtype of x. ``frequencies``
+    may be the pair that `rotary_frequencies` returns, with its factor. ``rotary_dim`` is the number
+    of entries, from the first, that turn: all, or what such a pair says. float16 is computed in
+    float32.
+
+    Accuracy, for positions of magnitude up to 2⁵³ and a factor of 1: the error of a pair, divided
+    by its norm, is at most 3·2⁻²⁴ for float32. For float64 it is at most 4·2⁻⁵³ for integers, and
+    (7 + abs(ω))·2⁻⁵³ for other numbers. `pe_lib._angles` proves it.
 
     >>> row = sinusoidal_encoding(3, 8, dtype=np.float64)
-    >>> np.allclose(rotate(row, 4), sinusoidal_encoding(7, 8, dtype=np.float64))
+    >>> np.allclose(rotate(row, by=4), sinusoidal_encoding(7, 8, dtype=np.float64))
     True
     """
     x = check.as_floats("x", x, axes=1)
-    config = check.frequency_config(x.shape[-1], base, spacing, frequencies, "the last axis of x")
+    check.by_or_positions(by, positions, attention_factor)
+    config, factor = check.rotation(
+        x.shape[-1],
+        width_name="the last axis of x",
+        base=base,
+        spacing=spacing,
+        frequencies=frequencies,
+        attention_factor=attention_factor,
+        rotary_dim=rotary_dim,
+    )
     check.choice("layout", layout, check.LAYOUTS)
-    offset = check.as_positions("offset", offset)
-    check.broadcast("offset", offset.shape, x.shape[:-1], "x.shape[:-1]")
+    if positions is None:
+        check.signed("by", by)
+        places = check.as_positions("by", cast(ArrayLike, by))
+        check.by_shape(places.shape, x.shape[:-1])
+    else:
+        places = check.as_positions("positions", positions)
+        places = places.reshape(check.positions_in_x(places.shape, x.shape[:-1]))
 
     pairs = config.d_model // 2
-    rotations = np.empty((*offset.shape, pairs), np.result_type(x, np.complex64))
-    for chunk, values in _angles.rotations_in_chunks(offset, config):
+    rotations = np.empty((*places.shape, pairs), np.result_type(x, np.complex64))
+    for chunk, values in _angles.rotations_in_chunks(places, config):
+        if positions is not None:
+            values = factor * values.conj()  # T(−position) is the inverse of T(position)
         rotations.reshape(-1, pairs)[chunk] = values
     rotated = np.empty(x.shape, x.dtype)
+    rotated[..., config.d_model :] = x[..., config.d_model :]
+    _rotate_pairs(x[..., : config.d_model], rotations, rotated[..., : config.d_model], layout)
+    return rotated
+
+
+def _rotate_pairs(x: FloatArray, rotations: NDArray, rotated: FloatArray, layout: Layout) -> None:
+    """Write x, pair by pair, times the numbers cos − i sin into ``rotated``."""
     if _angles.can_view_as_complex(x.dtype, layout):
-        np.multiply(_angles.as_complex(x), rotations, out=_angles.as_complex(rotated))
-        return rotated
+        np.multiply(_angles.as_complex(x), rotations, out=rotated.view(rotations.dtype))
+        return
     sines, cosines = _angles.halves(x, layout)
     rotated_sines, rotated_cosines = _angles.halves(rotated, layout)
     rotated_sines[...] = sines * rotations.real - cosines * rotations.imag
     rotated_cosines[...] = cosines * rotations.real + sines * rotations.imag
-    return rotated
 
 
 def similarity(
-    offset: ArrayLike,
+    by: ArrayLike,
     d_model: SupportsIndex,
     *,
     base: SupportsFloat = 10_000.0,
@@ -253,17 +286,17 @@ def similarity(
 ) -> NDArray[np.float64]:
     """Cosine between PE(x) and PE(x + Δ), whatever x: the mean of cos ω_iΔ over the pairs.
 
-    It is K(Δ)/(d_model/2) with K(Δ) = PE(x)·PE(x + Δ) = Σ_i cos ω_iΔ. ``offset`` is Δ; the result,
+    It is K(Δ)/(d_model/2) with K(Δ) = PE(x)·PE(x + Δ) = Σ_i cos ω_iΔ. ``by`` is Δ; the result,
     float64, has its shape. It is within 2⁻⁴⁷ for integers of magnitude up to 2⁵³, and for other
     numbers unless a frequency exceeds π: then abs(ω)·2⁻⁵³ is added, for the largest ω.
 
     >>> float(similarity(0, 512))
     1.0
     """
-    offset = check.as_positions("offset", offset)
+    shift = check.as_positions("by", by)
     config = check.frequency_config(d_model, base, spacing, frequencies)
-    cosine = np.empty(offset.shape)
-    for chunk, rotations in _angles.rotations_in_chunks(offset, config):
+    cosine = np.empty(shift.shape)
+    for chunk, rotations in _angles.rotations_in_chunks(shift, config):
         cosine.reshape(-1)[chunk] = rotations.real.mean(axis=-1)
     return cosine
 

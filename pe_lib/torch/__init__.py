@@ -4,10 +4,9 @@ In a model, use one of the modules: `RotaryPositionalEncoding` rotates queries a
 `SinusoidalPositionalEncoding` adds a table to the embeddings.
 
 The functions have the names, the conventions, the algorithm and the accuracy of `pe_lib.numpy`.
-Three things differ: they take ``device=`` beside ``dtype=``, they know bfloat16 as well as float16,
-and PyTorch's own number of threads takes the place of ``workers=``. A half type is rounded from the
-float32 entry. The tests compare the CPU with exact values; those marked ``cuda`` do the same on an
-NVIDIA GPU, and need one.
+They take ``device=`` beside ``dtype=``, and know bfloat16 as well as float16. A half type is
+rounded from the float32 entry. The tests compare the CPU with exact values; those marked ``cuda``
+do the same on an NVIDIA GPU, and need one.
 
 The accuracy needs float64. On a device without it (MPS), entries are right to some ulp of float32.
 There `frequencies` and `similarity` are float32 as well, and ``dtype=torch.float64`` is refused. It

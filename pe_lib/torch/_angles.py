@@ -4,6 +4,7 @@
 """
 
 import math
+from collections.abc import Callable
 from typing import NamedTuple
 
 import torch
@@ -43,6 +44,7 @@ class _Constants(NamedTuple):
 # They are never dropped, because captured CUDA graphs may still read them.
 _frequencies_of_devices: dict[tuple[FrequencyConfig, torch.device], _FrequencyTensors] = {}
 _grids_of_devices: dict[torch.device, Tensor] = {}
+_indices_of_devices: dict[tuple[tuple[int, ...], torch.device], Tensor] = {}
 
 
 def constants_on(config: FrequencyConfig, device: torch.device) -> _Constants:
@@ -171,12 +173,57 @@ def encode(
         device = positions.device
         table = contiguous_table(len(covered), covered.start, config, layout, dtype, device)
         return table[positions - covered.start]
+
+    def compute(part: Tensor) -> tuple[Tensor]:
+        return (_computed(part, config, layout, dtype),)
+
+    (rows,) = in_parts(compute, positions.reshape(-1), config)
+    return rows.view(*positions.shape, config.d_model)
+
+
+def encode_axes(
+    positions: Tensor, pair_axes: tuple[int, ...], config: FrequencyConfig, dtype: torch.dtype
+) -> Tensor:
+    """The same in the split layout for positions of several axes, the first of the tensor: each
+    pair turns by the position along its own."""
+
+    def compute(part: Tensor) -> tuple[Tensor]:
+        of_pairs = positions_of_pairs(part, pair_axes)
+        return (_join(*cos_sin_of_pairs(of_pairs, config), "split", dtype),)
+
+    (rows,) = in_parts(compute, positions.flatten(1).T, config)
+    return rows.view(*positions.shape[1:], config.d_model)
+
+
+def in_parts(
+    compute: Callable[[Tensor], tuple[Tensor, ...]], positions: Tensor, config: FrequencyConfig
+) -> tuple[Tensor, ...]:
+    """What ``compute`` makes of the positions, a part of their first axis at a time, so that its
+    temporary tensors stay small."""
     pairs = config.d_model // 2
     size = max(1, (CHUNK_ON_CPU if positions.device.type == "cpu" else CHUNK) // pairs)
-    if torch.compiler.is_compiling() or positions.numel() <= size:
-        return _computed(positions, config, layout, dtype)
-    parts = [_computed(part, config, layout, dtype) for part in positions.reshape(-1).split(size)]
-    return torch.cat(parts).view(*positions.shape, config.d_model)
+    if torch.compiler.is_compiling() or positions.shape[0] <= size:
+        return compute(positions)
+    parts = zip(*map(compute, positions.split(size)), strict=True)
+    return tuple(torch.cat(of_parts) for of_parts in parts)
+
+
+def positions_of_pairs(positions: Tensor, pair_axes: tuple[int, ...]) -> Tensor:
+    """From positions of shape (…, axes), that of each pair along its own axis: (…, pairs)."""
+    return positions.index_select(-1, _index_of_axes(pair_axes, positions.device))
+
+
+def _index_of_axes(pair_axes: tuple[int, ...], device: torch.device) -> Tensor:
+    """It is kept for a device, because a copy from the host would wait for it."""
+    if torch.compiler.is_compiling():
+        return torch.tensor(pair_axes, device=device)
+    index = _indices_of_devices.get((pair_axes, device))
+    if index is None:
+        with torch.inference_mode(False):  # or it could not serve in training later
+            index = torch.tensor(pair_axes, device=device)
+        if is_ordinary(index):
+            _indices_of_devices[pair_axes, device] = index
+    return index
 
 
 def _computed(
@@ -191,10 +238,10 @@ def _covered_range(positions: Tensor) -> range | None:
     to ask how many positions there are would bind it to more than 63 of them, or to fewer."""
     if torch.compiler.is_compiling() or positions.numel() < BLOCK:
         return None
-    found = smallest_and_largest(positions)
-    if found is None:
+    extremes = smallest_and_largest(positions)
+    if extremes is None:
         return None
-    first, last = found
+    first, last = extremes
     return range(first, last + 1) if last - first < positions.numel() else None
 
 

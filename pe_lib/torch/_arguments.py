@@ -118,23 +118,28 @@ def _host_positions(name: str, values: ArrayLike, device: torch.device) -> Tenso
     return torch.as_tensor(array, dtype=dtype, device=device)
 
 
-def as_offset_of_rows(values: Tensor | ArrayLike, x: Tensor) -> Tensor:
-    """An offset of `rotate`, on the device of x, that broadcasts to its rows."""
+def as_positions_of(name: str, values: Tensor | ArrayLike, x: Tensor) -> Tensor:
+    """The same on the device of x. A tensor must lie there, but for one number on the host."""
     on_host = not isinstance(values, Tensor) or (values.ndim == 0 and values.device.type == "cpu")
-    offset = as_positions("offset", values, x.device if on_host else None)
-    check_same_device("offset", offset, x)
-    check.broadcast("offset", tuple(offset.shape), tuple(x.shape[:-1]), "x.shape[:-1]")
-    return offset
-
-
-def as_positions_of_tokens(values: Tensor | ArrayLike, x: Tensor) -> Tensor:
-    """Positions of the modules, on the device of x."""
-    positions = as_positions("positions", values, None if isinstance(values, Tensor) else x.device)
-    check_same_device("positions", positions, x)
+    positions = as_positions(name, values, x.device if on_host else None)
+    check_same_device(name, positions, x)
     return positions
 
 
+def as_shift(by: Tensor | ArrayLike, x: Tensor) -> Tensor:
+    """Positions by which rows move on: signed numbers. Of arrays in a graph nobody can tell."""
+    if isinstance(by, Tensor) or not torch.compiler.is_compiling():
+        check.signed("by", by)
+    return as_positions_of("by", by, x)
+
+
 # What the modules take beside x
+
+
+def common_offset(offset: SupportsIndex) -> int:
+    """One offset for all rows of the batch."""
+    or_else = ", or an integer tensor of shape (batch,); positions= takes any other positions"
+    return check.integer("offset", offset, or_else=or_else)
 
 
 def _is_zero(offset: SupportsIndex | Tensor) -> bool:
@@ -142,13 +147,7 @@ def _is_zero(offset: SupportsIndex | Tensor) -> bool:
         return offset == 0
     if isinstance(offset, Tensor) and offset.ndim > 0:
         return False  # an offset for each row
-    return offset_of_all(offset) == 0
-
-
-def offset_of_all(offset: SupportsIndex) -> int:
-    """One offset for all rows of the batch."""
-    or_else = ", or an integer tensor of shape (batch,); positions= takes any other positions"
-    return check.integer("offset", offset, or_else=or_else)
+    return common_offset(offset) == 0
 
 
 def check_no_offset(offset: SupportsIndex | Tensor) -> None:
@@ -156,7 +155,8 @@ def check_no_offset(offset: SupportsIndex | Tensor) -> None:
         raise ValueError(f"offset must be 0 where positions are given, got {check.brief(offset)}")
 
 
-def check_left_out_beside_tables(positions: Tensor | None, offset: SupportsIndex | Tensor) -> None:
+def check_nothing_else(positions: Tensor | None, offset: SupportsIndex | Tensor) -> None:
+    """Nothing else says where x stands if there are tables."""
     left_out = "positions and offset must be left out where tables are given"
     if positions is not None:
         raise ValueError(f"{left_out}, got positions {check.brief(positions)}")

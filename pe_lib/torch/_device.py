@@ -61,3 +61,8 @@ def is_exporting() -> bool:
     """Before torch 2.7 nobody can tell, so each graph is taken for an exported one."""
     known: Callable[[], bool] | None = getattr(torch.compiler, "is_exporting", None)
     return known is None or known()
+
+
+def is_capturing(device: torch.device) -> bool:
+    """Whether a CUDA graph is being captured, whose kernels run at the replay."""
+    return device.type == "cuda" and torch.cuda.is_current_stream_capturing()

@@ -1,7 +1,6 @@
 """What the modules cache, and the rotation of pairs: x times cosines and sines that are ready."""
 
-from collections.abc import Callable
-from functools import partial
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, TypeVar
 
 import torch
@@ -20,7 +19,7 @@ class Encodings(NamedTuple):
 
 
 class SplitFactors(NamedTuple):
-    """Factors of a rotation in the split layout, for each entry that is turned: its cosine, and the
+    """Factors of a rotation in the split layout: the cosine of each pair, and for each entry the
     sine, with its sign, that its partner is multiplied by before it is added."""
 
     cos: Tensor
@@ -44,35 +43,47 @@ Factors = SplitFactors | ComplexFactors | PairFactors
 Rows = TypeVar("Rows", bound=tuple[Tensor, ...])  # one of these types
 
 
-def for_each(rows: Rows, change: Callable[[Tensor], Tensor]) -> Rows:
-    """Rows of the same type, each of their tensors changed."""
-    kind: Any = type(rows)
-    changed: Rows = kind(*[change(part) for part in rows])
+def map_rows(change: Callable[..., Tensor], *rows: Rows) -> Rows:
+    """Rows of the same type: ``change`` of their tensors, or of the tensors of several rows."""
+    kind: Any = type(rows[0])
+    changed: Rows = kind(*map(change, *rows))
     return changed
 
 
 def as_factors(cos: Tensor, sin: Tensor, layout: Layout) -> Factors:
     """What `rotate_pairs` multiplies by, from one cosine and one sine for each pair."""
     if layout == "split":
-        return SplitFactors(torch.cat((cos, cos), dim=-1), torch.cat((-sin, sin), dim=-1))
+        return SplitFactors(cos.contiguous(), torch.cat((-sin, sin), dim=-1))
     if torch.compiler.is_compiling():
         return PairFactors(cos, sin)
     return ComplexFactors(torch.complex(cos, sin))
 
 
 def rotate_pairs(x: Tensor, factors: Factors, axis: int = -2) -> Tensor:
-    """Each pair [a, b] of x becomes [a cos − b sin, a sin + b cos]. On a CPU, a large x whose
-    rotation takes several passes over memory is rotated in parts along ``axis``."""
+    """Each pair [a, b] of the first entries of x becomes [a cos − b sin, a sin + b cos]; entries
+    beyond the pairs that have factors stay."""
+    width = 2 * factors[0].shape[-1]
+    if width == x.shape[-1]:
+        return _rotate_in_parts(x, factors, axis)
+    turned = _rotate_in_parts(x[..., :width], factors, axis)
+    return torch.cat((turned, x[..., width:]), dim=-1)
+
+
+def _rotate_in_parts(x: Tensor, factors: Factors, axis: int) -> Tensor:
+    """On a CPU, a large x whose rotation takes several passes over memory is rotated in parts along
+    ``axis``. They come from one split, whose gradient is one concatenation: gradients of slices
+    would each be as large as x."""
     if torch.compiler.is_compiling():
         return _rotate_at_once(x, _without_complex_numbers(factors))
     if x.numel() <= PART or not _takes_passes(x, factors):
         return _rotate_at_once(x, factors)
-    entries_per_step = x.numel() // x.shape[axis]
-    size = max(1, PART // entries_per_step)
-    turned = []
-    for first in range(0, x.shape[axis], size):
-        part = partial(_part, axis=axis, first=first, size=size)
-        turned.append(_rotate_at_once(part(x), for_each(factors, part)))
+    size = max(1, PART * x.shape[axis] // x.numel())
+    parts = x.split(size, dim=axis)
+    kind: Any = type(factors)
+    of_parts = zip(*[_split(each, size, axis, len(parts)) for each in factors], strict=True)
+    turned = [
+        _rotate_at_once(part, kind(*these)) for part, these in zip(parts, of_parts, strict=True)
+    ]
     return torch.cat(turned, dim=axis)
 
 
@@ -83,11 +94,12 @@ def _takes_passes(x: Tensor, factors: Factors) -> bool:
     return isinstance(factors, SplitFactors) or x.dtype in HALF_DTYPES
 
 
-def _part(values: Tensor, *, axis: int, first: int, size: int) -> Tensor:
-    """Part of an axis, unless it broadcasts."""
+def _split(values: Tensor, size: int, axis: int, count: int) -> Sequence[Tensor]:
+    """Parts of an axis, or the whole for each of them where the axis broadcasts."""
     if values.ndim < -axis or values.shape[axis] == 1:
-        return values
-    return values.narrow(axis, first, min(size, values.shape[axis] - first))
+        return (values,) * count
+    parts: Sequence[Tensor] = values.split(size, dim=axis)
+    return parts
 
 
 def _rotate_at_once(x: Tensor, factors: Factors) -> Tensor:
@@ -109,7 +121,8 @@ def _rotate_in_layout(x: Tensor, factors: Factors) -> Tensor:
 
 def _rotate_split(x: Tensor, factors: SplitFactors) -> Tensor:
     partners = x.roll(x.shape[-1] // 2, -1)
-    return torch.addcmul(x * factors.cos, partners, factors.sin)
+    own = x.unflatten(-1, (2, -1)) * factors.cos.unsqueeze(-2)
+    return torch.addcmul(own.flatten(-2), partners, factors.sin)
 
 
 def _rotate_complex(x: Tensor, factors: ComplexFactors) -> Tensor:

@@ -1,6 +1,6 @@
 """The functions of `pe_lib.numpy` for tensors."""
 
-from typing import SupportsFloat, SupportsIndex, Unpack
+from typing import SupportsFloat, SupportsIndex, Unpack, cast
 
 import torch
 from numpy.typing import ArrayLike
@@ -15,8 +15,9 @@ from pe_lib.torch._angles import constants_on, contiguous_table, encode
 from pe_lib.torch._arguments import (
     Device,
     GivenFrequencies,
-    as_offset_of_rows,
     as_positions,
+    as_positions_of,
+    as_shift,
     check_device_has,
     check_floats,
     check_options,
@@ -107,7 +108,7 @@ def sinusoidal_encoding(
 
 
 def rotation_matrix(
-    offset: Tensor | ArrayLike,
+    by: Tensor | ArrayLike,
     d_model: SupportsIndex,
     *,
     base: SupportsFloat = 10_000.0,
@@ -124,9 +125,9 @@ def rotation_matrix(
     """
     config = check.frequency_config(d_model, base, spacing, frequencies)
     check_options(layout, dtype)
-    position = as_positions("offset", offset, device)
+    position = as_positions("by", by, device)
     check_device_has(dtype, position.device)
-    check.one_number("offset", tuple(position.shape))
+    check.one_number("by", tuple(position.shape))
     sin, cos = encode(position, config, "split", dtype).chunk(2)
     upper = torch.hstack((cos.diag(), (-sin).diag()))
     lower = torch.hstack((sin.diag(), cos.diag()))
@@ -139,31 +140,54 @@ def rotation_matrix(
 
 def rotate(
     x: Tensor,
-    offset: Tensor | ArrayLike,
+    by: Tensor | ArrayLike | None = None,
     *,
+    positions: Tensor | ArrayLike | None = None,
     base: SupportsFloat = 10_000.0,
     spacing: Spacing = "paper",
-    frequencies: GivenFrequencies = None,
+    frequencies: RotaryFrequencies | GivenFrequencies = None,
+    attention_factor: SupportsFloat | None = None,
+    rotary_dim: SupportsIndex | None = None,
     layout: Layout = "interleaved",
 ) -> Tensor:
     """x · T(Δx), row by row, without forming T: `pe_lib.numpy.rotate`.
 
-    Differentiable in x and in a floating-point offset. Half types are computed in float32.
+    Differentiable in x, and in ``by`` or ``positions`` of floats. Half types are computed in
+    float32.
 
     >>> table = sinusoidal_table(10, 8)
-    >>> torch.allclose(rotate(table[:-3], 3), table[3:])
+    >>> torch.allclose(rotate(table[:-3], by=3), table[3:])
     True
     """
     check_floats("x", x, axes=1)
-    config = check.frequency_config(x.shape[-1], base, spacing, frequencies, "the last axis of x")
+    check.by_or_positions(by, positions, attention_factor)
+    config, factor = check.rotation(
+        x.shape[-1],
+        width_name="the last axis of x",
+        base=base,
+        spacing=spacing,
+        frequencies=frequencies,
+        attention_factor=attention_factor,
+        rotary_dim=rotary_dim,
+    )
     check_options(layout, x.dtype)
-    offset = as_offset_of_rows(offset, x)
-    sin, cos = encode(offset, config, "split", COMPUTE_DTYPE[x.dtype]).chunk(2, dim=-1)
-    return rotate_pairs(x, as_factors(cos, -sin, layout))
+    leading = tuple(x.shape[:-1])
+    if positions is None:
+        places = as_shift(cast(ArrayLike, by), x)
+        check.by_shape(tuple(places.shape), leading)
+    else:
+        places = as_positions_of("positions", positions, x)
+        places = places.reshape(check.positions_in_x(tuple(places.shape), leading))
+    sin, cos = encode(places, config, "split", COMPUTE_DTYPE[x.dtype]).chunk(2, dim=-1)
+    if positions is None:
+        return rotate_pairs(x, as_factors(cos, -sin, layout))
+    if factor != 1:
+        cos, sin = cos * factor, sin * factor
+    return rotate_pairs(x, as_factors(cos, sin, layout))
 
 
 def similarity(
-    offset: Tensor | ArrayLike,
+    by: Tensor | ArrayLike,
     d_model: SupportsIndex,
     *,
     base: SupportsFloat = 10_000.0,
@@ -179,8 +203,8 @@ def similarity(
     tensor([1.0000, 0.7677], dtype=torch.float64)
     """
     config = check.frequency_config(d_model, base, spacing, frequencies)
-    offset = as_positions("offset", offset, device)
-    _, cos = encode(offset, config, "split", real_dtype(offset.device)).chunk(2, dim=-1)
+    shift = as_positions("by", by, device)
+    _, cos = encode(shift, config, "split", real_dtype(shift.device)).chunk(2, dim=-1)
     return cos.mean(dim=-1)
 
 

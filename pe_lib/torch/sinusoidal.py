@@ -20,9 +20,9 @@ from pe_lib.torch._rotation import Encodings
 class SinusoidalPositionalEncoding(CachedPositions[Encodings]):
     """Add the sinusoidal encoding to embeddings: Vaswani et al. (2017), sections 3.4 and 3.5.
 
-    The module has no parameter and no buffer. It caches the rows of up to ``max_len`` positions,
-    made as they are needed for each device and dtype of x. Sequences may run on past ``max_len``:
-    the cache doubles then. A call that starts further on computes its rows. A graph of
+    The module has no parameter and no buffer. It caches rows from position 0 on, made as they are
+    needed for each device and dtype of x, and shared by modules of equal settings. The cache grows
+    with a sequence or a batch; the rows of single positions further on are computed. A graph of
     ``torch.compile`` reads the cache if that holds all rows of x, and computes the rows if not.
     When the cache has grown, the next call may compile once more.
 
@@ -34,7 +34,7 @@ class SinusoidalPositionalEncoding(CachedPositions[Encodings]):
     default, −2, assumes (batch, seq, d_model), and ``seq_dim=0`` is for (seq, batch, d_model). The
     other arguments are those of `sinusoidal_table`.
 
-    >>> encode = SinusoidalPositionalEncoding(8, max_len=4)
+    >>> encode = SinusoidalPositionalEncoding(8)
     >>> encode(torch.zeros(2, 16, 8)).shape
     torch.Size([2, 16, 8])
     """
@@ -44,7 +44,6 @@ class SinusoidalPositionalEncoding(CachedPositions[Encodings]):
     def __init__(
         self,
         d_model: SupportsIndex,
-        max_len: SupportsIndex = 512,
         *,
         dropout: SupportsFloat = 0.0,
         base: SupportsFloat = 10_000.0,
@@ -55,7 +54,8 @@ class SinusoidalPositionalEncoding(CachedPositions[Encodings]):
         seq_dim: SupportsIndex = -2,
     ) -> None:
         config = check.frequency_config(d_model, base, spacing, frequencies)
-        super().__init__(config, max_len, layout, seq_dim)
+        check.choice("layout", layout, check.LAYOUTS)
+        super().__init__(config, layout, seq_dim)
         scales = check.true_or_false("scale_input", scale_input)
         self.scale = math.sqrt(config.d_model) if scales else 1.0
         rate = check.real("dropout", dropout)
@@ -80,16 +80,12 @@ class SinusoidalPositionalEncoding(CachedPositions[Encodings]):
         """
         check_floats("x", x, axes=2)
         check.row_width("x", x.shape[-1], self.config.d_model)
-        encodings = self._rows_for(x, self._sequence_axis(x), positions, offset, x.dtype)
+        encodings = self._rows(x, self._sequence_axis(x), positions, offset, x.dtype)
         total = torch.add(encodings.rows, x, alpha=self.scale)
-        if (
-            getattr(self.dropout, "p", None) == 0
-        ):  # the call would take a quarter of a short sum's time
-            return total
         dropped: Tensor = self.dropout(total)
         return dropped
 
-    def _compute_from(
+    def _compute_range(
         self, seq_len: int, start: int, dtype: torch.dtype, device: torch.device
     ) -> Encodings:
         return Encodings(contiguous_table(seq_len, start, self.config, self.layout, dtype, device))

@@ -224,7 +224,9 @@ def test_positions_in_float64_travel_to_a_device_without_it_as_float32(
         lambda: pet.rotation_matrix(7, 8),
         lambda: pet.sinusoidal_table(3, 8, dtype=torch.float64),
         lambda: pet.sinusoidal_encoding([3, 70], 8, dtype=torch.float64),
-        lambda: pet.RotaryPositionalEncoding(8).tables(torch.arange(3), dtype=torch.float64),
+        lambda: pet.RotaryPositionalEncoding(8, layout="interleaved").tables(
+            torch.arange(3), dtype=torch.float64
+        ),
     ],
 )
 def test_float64_is_refused_by_name_on_a_device_without_it(ask: Callable[[], Any]) -> None:

@@ -66,13 +66,13 @@ encoding(np.zeros(3, "float16"), 8) → TypeError: positions must be ...float16.
 table(4, 8, frequencies=np.ones(4, "float16")) → TypeError: frequencies must be float32 ...float16
 encoding([1, 2.0**63], 8) → ValueError: positions ...fit 64 bits, got 9.223372036854776e+18
 encoding(np.array([2**63], np.uint64), 8) → ValueError: ... got 9223372036854775808
-matrix(nan, 8) → ValueError: offset must be finite and fit 64 bits, got nan
-matrix([1, 2], 8) → ValueError: offset must be one number, got shape (2,)
+matrix(nan, 8) → ValueError: by must be finite and fit 64 bits, got nan
+matrix([1, 2], 8) → ValueError: by must be one number, got shape (2,)
 rotate(array([[1, 2]]), 1) → TypeError: x must be ... float16, ...float32 or float64, got ...int64
 rotate(array(1.0), 1) → ValueError: x must have ndim of at least 1, got shape ()
 rotate(array([[1.0, 2, 3]]), 1) → ValueError: the last axis ...be a positive even integer, got 3
-rotate(array([[1.0, 2]]), [1, 2]) → ValueError: offset must broadcast to ... = (1,), got shape (2,)
-rotate(array([1.0, 2]), [[1]]) → ValueError: offset must broadcast to ... = (), got shape (1, 1)
+rotate(array([[1.0, 2]]), [1, 2]) → ValueError: by must broadcast to ... = (1,), got shape (2,)
+rotate(array([1.0, 2]), [[1]]) → ValueError: by must broadcast to ... = (), got shape (1, 1)
 terms(e=(1, 8)) → ValueError: e must have x's 3 rows, got 1
 terms(f=(3, 8)) → ValueError: f must have y's 4 rows, got 3
 terms(f=(4, 6)) → ValueError: the last axis of f must be d_model = 8, got 6
@@ -84,7 +84,6 @@ terms(w_q=(2, 8, 5), w_k=(2, 8, 5)) → ValueError: w_q and w_k must have one sh
 terms(w_k=(8, 4)) → ValueError: w_q and w_k ...have one shape (d_model, d_k), got (8, 5) and (8, 4)
 """
 BY_NUMPY = """
-table(4, 8, workers=0) → ValueError: workers must be an integer of at least 1, got 0
 rotate(np.ones((2, 4), np.longdouble), 1) → TypeError: x must be of float16, float32 or float64, ...
 rotate(torch.ones(4).bfloat16(), 1) →
     TypeError: x must be what NumPy can read, got a torch.Tensor, ...float16); use pe_lib.torch
@@ -101,7 +100,6 @@ pe.convert_layout([[1, 2], [3]], 2, to="split") →
     ValueError: weights must have rows of one length, got [[1, 2], [3]]
 """
 BY_TORCH = """
-sinusoidal(max_len=-1) → ValueError: max_len must be an integer of at least 0, got -1
 sinusoidal(dropout=-0.1) → ValueError: dropout must be a number from 0 to 1, got -0.1
 sinusoidal(dropout=1.5) → ValueError: dropout must be a number from 0 to 1, got 1.5
 sinusoidal(dropout=nan) → ValueError: dropout must be a finite real number, got nan
@@ -167,8 +165,8 @@ rotary(pair_axes=[0] * 4)(x, tables=rotary(pair_axes=[0] * 4).tables(arange(4)[N
 encoding(torch.eye(2).to_sparse(), 4) → TypeError: positions must be ...in a dense tensor, ...
 rotate(torch.eye(4).to_sparse(), 3) → TypeError: x must be ...tensor, got layout torch.sparse...
 sinusoidal()(torch.nested.nested_tensor([x[0]])) → TypeError: x must be a dense tensor, ...nested
-pe.RotaryPositionalEncoding(7) → ValueError: head_dim must be a positive even integer, got 7
-rotary(frequencies=[1.0]) → ValueError: frequencies must be 4 ...as rotary_dim = 8, got 1...
+pe.RotaryPositionalEncoding(7, layout='split') → ValueError: head_dim must ...even integer, got 7
+rotary(frequencies=[1.0]) → ValueError: frequencies must be 4 ...as head_dim = 8, got 1...
 rotary(rotary_dim=4, frequencies=[1.0]) → ValueError: ...be 2 ...as rotary_dim = 4, ...
 rotary(base=100, frequencies=[1] * 4) →
     ValueError: base must be left out beside frequencies, got 100
@@ -178,11 +176,12 @@ rotary()(x, positions=arange(3), tables=rotary().tables(arange(3))) → ValueErr
 rotary()(x, offset=1, tables=rotary().tables(arange(3))) → ValueError: positions and ...got offset 1
 pe.attention_terms(x, x, x, x, eye, eye.to("meta")) → ValueError: w_k and x ...got meta and cpu
 pe.attention_terms(x, x, x.double(), x, eye, eye) → TypeError: e must have ...got ...float64
-matrix(arange(3), 4) → ValueError: offset must be one number, got shape (3,)
+matrix(arange(3), 4) → ValueError: by must be one number, got shape (3,)
 table(4, 8, frequencies=torch.ones(4).requires_grad_()) → ValueError: ...requires_grad=True
 rotary()(x, tables=rotary(layout="split").tables(arange(3))) → ValueError: ...'interleaved'...
 rotary()(x, tables=[torch.ones(3, 4)] * 2) → TypeError: tables must be what ... got list
-rotary()(x, tables=pe.RotaryPositionalEncoding(16).tables(arange(3))) → ValueError: ...dim=8, ...16
+rotary()(x, tables=pe.RotaryPositionalEncoding(16, **LAYOUT).tables(arange(3))) →
+    ValueError: ...dim=8, ...16
 rotary(base=1e6)(x, tables=rotary().tables(arange(3))) → ValueError: ...base=1000000.0, ...10000.0
 rotary(frequencies=[1] * 4)(x, tables=rotary().tables(arange(3))) →
     ValueError: tables must be made by a module with frequencies=(1.0, 1.0, 1.0, 1.0), as this one,
@@ -209,6 +208,9 @@ table(1, 2, dtype=np.float32) → TypeError: dtype must be float16, bfloat16, ..
 """
 
 
+LAYOUT = {"layout": "interleaved"}
+
+
 def names_of(backend: Backend) -> dict[str, Any]:
     """What the names in the calls above stand for."""
     pe = backend.pe
@@ -231,13 +233,14 @@ def names_of(backend: Backend) -> dict[str, Any]:
         "np": np,
         "nan": np.nan,
         "inf": np.inf,
+        "LAYOUT": LAYOUT,
         "torch": torch,
         "x": torch.zeros(2, 3, 8),
         "heads": torch.zeros(2, 4, 3, 8),
         "eye": torch.eye(8),
         "arange": torch.arange,
         "sinusoidal": lambda **options: pe.SinusoidalPositionalEncoding(8, **options),
-        "rotary": lambda **options: pe.RotaryPositionalEncoding(8, **options),
+        "rotary": lambda **options: pe.RotaryPositionalEncoding(8, **LAYOUT | options),
     }
 
 
@@ -264,7 +267,9 @@ def test_is_refused_with_argument_value_and_rule(backend: Backend, call: str, wo
 def test_a_long_value_is_shortened(value: Any) -> None:
     pe = TORCH.pe
     calls: dict[str, Callable[[], object]] = {
-        "x must be a tensor of .*": lambda: pe.RotaryPositionalEncoding(16)(value),
+        "x must be a tensor of .*": lambda: pe.RotaryPositionalEncoding(16, layout="interleaved")(
+            value
+        ),
         "weights must be a tensor": lambda: pe.convert_layout(value, 16, to="split"),
         "scale_input must be .*": lambda: pe.SinusoidalPositionalEncoding(8, scale_input=value),
     }
@@ -287,6 +292,8 @@ def test_what_is_unusual_but_good_works(backend: Backend) -> None:
     assert pe.sinusoidal_table(3, 4, frequencies=[2.0**20, -(2.0**20)]).shape == (3, 4)
     for rate in (0, 1):
         assert TORCH.pe.SinusoidalPositionalEncoding(8, dropout=rate).dropout.p == rate
-    assert TORCH.pe.RotaryPositionalEncoding(8, rotary_dim=8).config.d_model == 8
+    assert (
+        TORCH.pe.RotaryPositionalEncoding(8, rotary_dim=8, layout="interleaved").config.d_model == 8
+    )
     module, x = TORCH.pe.SinusoidalPositionalEncoding(8), torch.zeros(2, 3, 8)
     assert module(x, positions=torch.arange(3), offset=np.int64(0)).shape == x.shape

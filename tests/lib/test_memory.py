@@ -110,7 +110,7 @@ def test_what_tensors_hold_is_no_more_than_twice_the_result(
 def test_a_long_rotation_holds_no_more_than_twice_its_result() -> None:
     """It is made in parts, and three times as much would be held at once otherwise. What is counted
     includes x and the cached cosines and sines, an eighth of x each."""
-    rotary = TORCH.pe.RotaryPositionalEncoding(64, 4096, layout="split")
+    rotary = TORCH.pe.RotaryPositionalEncoding(64, layout="split")
     rotary(torch.zeros(4096, 64))
     with Peak() as peak:
         x = torch.randn(8, 4096, 64)

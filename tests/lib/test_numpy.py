@@ -12,6 +12,9 @@ from backends import NUMPY, TORCH, Backend, both, both_layouts
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from pe_lib import _angles
+from pe_lib._checks import frequency_config
+
 ATOL = 2.0**-46  # some sums of a few products, each within 2⁻⁵⁰
 
 widths = st.integers(1, 24).map(lambda pairs: 2 * pairs)
@@ -54,10 +57,8 @@ def test_a_shift_is_a_rotation(
 
 @both
 @both_layouts
-@pytest.mark.parametrize("shape", [(), (3,), (2, 1), (5, 2, 3)])
-def test_rotate_broadcasts_its_offset(
-    backend: Backend, shape: tuple[int, ...], layout: str
-) -> None:
+@pytest.mark.parametrize("shape", [(), (3,), (1,), (1, 2, 1), (5, 1, 3), (5, 2, 3)])
+def test_rotate_broadcasts_its_shift(backend: Backend, shape: tuple[int, ...], layout: str) -> None:
     rng = np.random.default_rng(2)
     x, offset = rng.normal(size=(5, 2, 3, 8)), rng.integers(-99, 99, shape)
     turned = backend.pe.rotate(backend.array(x), backend.array(offset), layout=layout)
@@ -196,12 +197,14 @@ def test_rotate_computes_float16_in_float32(backend: Backend, layout: str) -> No
 
 
 def test_what_a_thread_raises_is_raised(monkeypatch: pytest.MonkeyPatch) -> None:
+    config = frequency_config(8, 10_000.0, "paper")
+
     def fail(*arguments: Any) -> None:
         raise MemoryError("of a thread")
 
     monkeypatch.setattr("pe_lib._angles._fill", fail)
     with pytest.raises(MemoryError, match="of a thread"):
-        NUMPY.pe.sinusoidal_table(10_000, 8, workers=2)
+        _angles.table(10_000, 0, config, "split", "float32", threads=2)
 
 
 @both
@@ -225,12 +228,11 @@ def test_attention_terms_are_the_products_of_the_parts(backend: Backend, deep: i
 
 
 def test_both_implementations_have_one_signature() -> None:
-    """But for the device, and the threads, which PyTorch counts for the whole process."""
+    """But for the device."""
     for name in NUMPY.pe.__all__:
         ours = inspect.signature(getattr(NUMPY.pe, name)).parameters
         theirs = inspect.signature(getattr(TORCH.pe, name)).parameters
-        shared = [p for p in ours if p != "workers"]
-        assert shared == [p for p in theirs if p != "device"], name
-        for p in shared:
+        assert list(ours) == [p for p in theirs if p != "device"], name
+        for p in ours:
             assert ours[p].kind == theirs[p].kind, (name, p)
             assert p == "dtype" or ours[p].default == theirs[p].default, (name, p)

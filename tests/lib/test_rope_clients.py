@@ -534,7 +534,12 @@ def test_a_row_of_readme_serves_the_two_kinds_of_layers_of_gemma_3(kind: str) ->
 
 def test_a_row_of_readme_drops_the_buffers_of_a_checkpoint() -> None:
     """The row has the expression."""
-    ours = nn.ModuleDict({"embed": nn.Embedding(4, 16), "rotary_emb": RotaryPositionalEncoding(16)})
+    ours = nn.ModuleDict(
+        {
+            "embed": nn.Embedding(4, 16),
+            "rotary_emb": RotaryPositionalEncoding(16, layout="interleaved"),
+        }
+    )
     buffers = {"pe": torch.zeros(5, 16), "layers.0.self_attn.rotary_emb.inv_freq": torch.ones(8)}
     state = ours.state_dict() | buffers | {"encode.pe": torch.zeros(5, 16)}
     (expression,) = re.findall(r"`(\{.*?\})`", row_of("a checkpoint with a buffer"))
@@ -625,7 +630,7 @@ def torchtune(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], Any]:
 def test_rotation_is_torchtune_s(torchtune: Callable[[str], Any]) -> None:
     """Packed in the first row, and further on in its document in the second: the first pair has
     whole angles there, which are exact, and the others stay below 22 radians."""
-    rotary = RotaryPositionalEncoding(16, base=500_000, seq_dim=-3)
+    rotary = RotaryPositionalEncoding(16, base=500_000, seq_dim=-3, layout="interleaved")
     peer = torchtune("position_embeddings").RotaryPositionalEmbeddings(16, 128, base=500_000)
     x = torch.randn(2, LENGTH, 3, 16)
     positions = torch.stack((torch.arange(LENGTH) % 5, torch.arange(LENGTH) + 100))

@@ -132,7 +132,9 @@ class Reader(PreTrainedModel):  # type: ignore[misc]
         super().__init__(config)
         self.embed = nn.Embedding(16, 8)
         self.encode = SinusoidalPositionalEncoding(8)
-        self.rotary = RotaryPositionalEncoding(8, frequencies=(1.0, 0.1, 0.01, 0.001))
+        self.rotary = RotaryPositionalEncoding(
+            8, frequencies=(1.0, 0.1, 0.01, 0.001), layout="interleaved"
+        )
         self.post_init()
 
     def forward(self, ids: Tensor) -> Tensor:

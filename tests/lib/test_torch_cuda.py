@@ -160,8 +160,8 @@ def test_no_way_of_saying_a_position_looks_at_it(
 @on_gpu
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float32])
 def test_forward_never_waits_for_the_device(dtype: torch.dtype) -> None:
-    module = SinusoidalPositionalEncoding(64, 128, scale_input=True).to("cuda", dtype)
-    rotary = RotaryPositionalEncoding(64)
+    module = SinusoidalPositionalEncoding(64, scale_input=True).to("cuda", dtype)
+    rotary = RotaryPositionalEncoding(64, layout="interleaved")
     x = torch.randn(2, 96, 64, device="cuda", dtype=dtype)
     positions = torch.rand(96, device="cuda") * 1000
     for warm in (True, False):  # constants travel once
@@ -182,7 +182,10 @@ def test_forward_never_waits_for_the_device(dtype: torch.dtype) -> None:
 @on_gpu
 def test_a_captured_graph_reads_what_stays() -> None:
     """Longer sequences and other frequencies, in eager mode, leave its memory as it was."""
-    module, rotary = SinusoidalPositionalEncoding(64, 128).cuda(), RotaryPositionalEncoding(64)
+    module, rotary = (
+        SinusoidalPositionalEncoding(64).cuda(),
+        RotaryPositionalEncoding(64, layout="interleaved"),
+    )
     x = torch.randn(2, 96, 64, device="cuda")
 
     def run() -> tuple[torch.Tensor, ...]:

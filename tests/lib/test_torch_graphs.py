@@ -47,8 +47,8 @@ compiled = partial(torch.compile, fullgraph=True, backend="aot_eager")
 )
 def test_modules_compile_whole(layout: Any, dynamic: bool | None, warm: bool) -> None:
     """With rows that are held by then, and without; within them, and past them."""
-    module = SinusoidalPositionalEncoding(16, 8, layout=layout, scale_input=True)
-    rotary = RotaryPositionalEncoding(16, 8, layout=layout, rotary_dim=8)
+    module = SinusoidalPositionalEncoding(16, layout=layout, scale_input=True)
+    rotary = RotaryPositionalEncoding(16, layout=layout, rotary_dim=8)
     if warm:
         module(torch.zeros(1, 8, 16))
         rotary(torch.zeros(1, 8, 16))
@@ -129,7 +129,10 @@ def test_attention_terms_compile_whole() -> None:
 def test_generated_code_of_a_model() -> None:
     """Two widths in one graph, forward and backward, through x and positions. A compiler that fuses
     or reorders could lose the digits of a far position that cancel: it does not."""
-    sinusoidal, rotary = SinusoidalPositionalEncoding(16, 4), RotaryPositionalEncoding(8)
+    sinusoidal, rotary = (
+        SinusoidalPositionalEncoding(16),
+        RotaryPositionalEncoding(8, layout="interleaved"),
+    )
 
     def model(x: Tensor, p: Tensor, far: Tensor) -> tuple[Tensor, Tensor]:
         heads: Tensor = sinusoidal(x, positions=p).unflatten(-1, (2, 8)).transpose(1, 2)
@@ -160,8 +163,8 @@ class Table(nn.Module):
 
 @pytest.mark.parametrize("strict", [False, True])
 def test_export_with_a_dynamic_length(strict: bool) -> None:
-    module = SinusoidalPositionalEncoding(16, max_len=8, scale_input=True).eval()
-    rotary = RotaryPositionalEncoding(16, max_len=8, layout="split")
+    module = SinusoidalPositionalEncoding(16, scale_input=True).eval()
+    rotary = RotaryPositionalEncoding(16, layout="split")
     shapes = ({1: torch.export.Dim("seq", min=1, max=100_000)},)
     for layer in (module, rotary, Table()):
         layer(torch.zeros(1, 3, 16))
@@ -285,7 +288,7 @@ assert not [name for name in sys.modules if name.startswith("pe_lib")]
 
 
 def test_a_graph_refuses_what_eager_mode_refuses() -> None:
-    rotary = RotaryPositionalEncoding(4)
+    rotary = RotaryPositionalEncoding(4, layout="interleaved")
     calls: dict[str, Callable[[Tensor], Tensor]] = {
         "start": lambda x: x + sinusoidal_table(3, 4, start=0.5),  # type: ignore[arg-type]
         "seq_len": lambda x: x.sum() + sinusoidal_table(2.5, 4),  # type: ignore[arg-type]

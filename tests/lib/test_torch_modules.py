@@ -16,7 +16,8 @@ from safetensors.torch import load_model, save_model
 from torch import nn
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from pe_lib._checks import brief
+from pe_lib import _angles
+from pe_lib._checks import brief, frequency_config
 from pe_lib.torch import (
     RotaryPositionalEncoding,
     SinusoidalPositionalEncoding,
@@ -37,7 +38,7 @@ def test_forward_adds_the_table_in_the_dtype_of_x(dtype: torch.dtype) -> None:
         {"spacing": "tensor2tensor", "base": 500.0},
         {"frequencies": (1.0, 0.5, 0.25, 0.125, 0.1, 0.01, 0.001, 0.0)},
     ):
-        module = SinusoidalPositionalEncoding(16, 32, **options)
+        module = SinusoidalPositionalEncoding(16, **options)
         module(x.float())  # and what it holds for other dtypes does not matter
         table = sinusoidal_table(200, 16, start=-2, dtype=dtype, **options)
         for offset in (0, 30, 60, 61, 0, -2, 150):  # within what is held, past it, and far off
@@ -72,8 +73,11 @@ def test_any_module_may_take_the_place_of_dropout() -> None:
 @pytest.mark.parametrize("kind", [SinusoidalPositionalEncoding, RotaryPositionalEncoding])
 def test_a_compiled_module_is_copied_and_pickled(kind: Any) -> None:
     """As any module of PyTorch: the copy is not compiled, and follows its own mode."""
+    is_sinusoidal = kind is SinusoidalPositionalEncoding
+    if not is_sinusoidal:
+        kind = partial(kind, layout="split")
     module, x = kind(16), torch.randn(2, 7, 16)
-    if kind is SinusoidalPositionalEncoding:
+    if is_sinusoidal:
         module = kind(16, dropout=0.9)
     module.compile(backend="eager")
     copied = copy.deepcopy(module).eval()
@@ -83,7 +87,10 @@ def test_a_compiled_module_is_copied_and_pickled(kind: Any) -> None:
 
 def test_no_call_reaches_what_a_module_holds() -> None:
     """Results are no views; far rows hold nothing; inference mode leaves a module that trains."""
-    module, rotary = SinusoidalPositionalEncoding(8, max_len=2), RotaryPositionalEncoding(8, 2)
+    module, rotary = (
+        SinusoidalPositionalEncoding(8),
+        RotaryPositionalEncoding(8, layout="interleaved"),
+    )
     with torch.inference_mode():
         for length in (1, 2, 3, 9):
             module(torch.zeros(1, length, 8)).fill_(7)
@@ -99,7 +106,7 @@ def test_no_call_reaches_what_a_module_holds() -> None:
 
 @both_layouts
 def test_gradients_reach_x_and_positions(layout: Any) -> None:
-    module = SinusoidalPositionalEncoding(6, 8, layout=layout, scale_input=True)
+    module = SinusoidalPositionalEncoding(6, layout=layout, scale_input=True)
     rotary = RotaryPositionalEncoding(6, layout=layout)
     x = torch.randn(2, 3, 6, dtype=torch.float64, requires_grad=True)
     positions = torch.tensor([0.25, -3.7, 1000.1], dtype=torch.float64, requires_grad=True)
@@ -114,9 +121,9 @@ def test_gradients_reach_x_and_positions(layout: Any) -> None:
 def small_model() -> nn.Sequential:
     return nn.Sequential(
         nn.Embedding(11, 16),
-        SinusoidalPositionalEncoding(16, max_len=8, scale_input=True),
+        SinusoidalPositionalEncoding(16, scale_input=True),
         nn.Linear(16, 16),
-        RotaryPositionalEncoding(16, max_len=8, layout="split"),
+        RotaryPositionalEncoding(16, layout="split"),
     )
 
 
@@ -142,7 +149,6 @@ def test_a_model_is_copied_saved_and_moved(tmp_path: Path) -> None:
 
 ROTARY_ARGUMENTS = {
     "head_dim": 8,
-    "max_len": 64,
     "base": 500_000.0,
     "frequencies": (1.0,) * 8,
     "attention_factor": 2.0,
@@ -153,7 +159,6 @@ ROTARY_ARGUMENTS = {
 }
 SINUSOIDAL_ARGUMENTS = {
     "d_model": 8,
-    "max_len": 64,
     "base": 500.0,
     "spacing": "tensor2tensor",
     "frequencies": (1.0,) * 8,
@@ -174,6 +179,8 @@ def test_settings_are_fixed_when_a_module_is_made(build: Any, arguments: dict[st
     """Rows are cached with them, so a change would reach some rows and not others. It is refused
     before the first call and after it, and in a copy. The one argument that may change is the rate
     of dropout, which torch.nn.Dropout keeps."""
+    if build is RotaryPositionalEncoding:
+        build = partial(build, layout="interleaved")
     module, x = build(16), torch.randn(1, 2, 3, 16)
     expected = module(x)
     assert set(arguments) == set(inspect.signature(build).parameters) - {"dropout"}
@@ -189,7 +196,7 @@ def test_settings_are_fixed_when_a_module_is_made(build: Any, arguments: dict[st
 def test_a_subclass_may_have_settings_of_its_own() -> None:
     class Scaled(RotaryPositionalEncoding):
         def __init__(self, head_dim: int, scale_of_queries: float) -> None:
-            super().__init__(head_dim)
+            super().__init__(head_dim, layout="split")
             self.scale_of_queries = scale_of_queries
 
     assert Scaled(8, 0.5).scale_of_queries == 0.5
@@ -214,7 +221,7 @@ def test_the_device_is_the_one_asked_for() -> None:
 @both_layouts
 @pytest.mark.parametrize("rotary_dim", [8, 4])
 def test_rotary_turns_back_by_offset_positions_or_tables(layout: Any, rotary_dim: int) -> None:
-    rotary = RotaryPositionalEncoding(8, 6, rotary_dim=rotary_dim, layout=layout)
+    rotary = RotaryPositionalEncoding(8, rotary_dim=rotary_dim, layout=layout)
     q = torch.randn(4, 5, 8, dtype=torch.float64)
     starts = torch.tensor([[7], [0], [10**6], [2]])
     positions = starts + torch.arange(5)  # as in a batch of packed sequences
@@ -237,11 +244,10 @@ def test_long_sequences_are_turned_in_parts_without_changing_a_bit(
     """A decoder with a cache, past max_len too, has what the whole sequence has. Half types are
     turned in float32."""
     x = torch.randn(1, 32, 300, 64).to(dtype)
-    rotary = RotaryPositionalEncoding(64, max_len=4, layout=layout)
+    rotary = RotaryPositionalEncoding(64, layout=layout)
     steps = [rotary(x[:, :, n : n + 1], offset=n) for n in range(300)]
     assert torch.equal(torch.cat(steps, dim=-2), rotary(x))
     assert torch.equal(rotary(x), rotary(x.float()).to(dtype))
-    assert len(rotary._cache[x.device, torch.float32][0]) == 512  # it doubles
     assert torch.equal(rotate(x, 5, layout=layout)[:, 3:4], rotate(x[:, 3:4], 5, layout=layout))
 
 
@@ -274,19 +280,6 @@ def test_a_decode_step_is_a_few_kernels(layout: Any, dtype: torch.dtype) -> None
     assert 1 <= by_tables.count <= most + (layout == "interleaved")
 
 
-@pytest.mark.parametrize("seq_dim", [-2, -3])
-@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float32])
-def test_a_decode_step_reshapes_no_tables(dtype: torch.dtype, seq_dim: int) -> None:
-    """All layers of a step share them, so this is done when they are made."""
-    rotary = RotaryPositionalEncoding(64, layout="split", seq_dim=seq_dim)
-    x = torch.randn(8, 4, 4, 64, dtype=dtype).narrow(seq_dim, 0, 1)
-    for positions in (torch.tensor([5]), torch.tensor([[5]]), torch.arange(8)[:, None]):
-        tables = rotary.tables(positions)
-        with Kernels() as operators:
-            rotary(x, tables=tables)
-        assert operators.views == 0
-
-
 @both_layouts
 def test_an_offset_for_each_row_costs_a_look_and_a_gather(layout: Any) -> None:
     """Beside a step from ready tables: the smallest and the largest offset are looked at, and each
@@ -304,13 +297,14 @@ def test_an_offset_for_each_row_costs_a_look_and_a_gather(layout: Any) -> None:
 
 @pytest.mark.parametrize("seq_len", [1, 64 * 40, 64 * 129 + 5])
 def test_threads_share_a_table_without_changing_a_bit(seq_len: int) -> None:
-    build = partial(NUMPY.pe.sinusoidal_table, seq_len, 512, start=123_456)
-    expected = torch.from_numpy(build())
+    config = frequency_config(512, 10_000.0, "paper")
+    table = partial(_angles.table, seq_len, 123_456, config, "interleaved", "float32")
+    expected = torch.from_numpy(NUMPY.pe.sinusoidal_table(seq_len, 512, start=123_456))
     before = torch.get_num_threads()
     try:
         for threads in (1, 2, 3, 7):
             torch.set_num_threads(threads)
-            assert torch.equal(torch.from_numpy(build(workers=threads)), expected)
+            assert torch.equal(torch.from_numpy(table(threads=threads)), expected)
             assert torch.equal(sinusoidal_table(seq_len, 512, start=123_456), expected)
     finally:
         torch.set_num_threads(before)
@@ -319,7 +313,7 @@ def test_threads_share_a_table_without_changing_a_bit(seq_len: int) -> None:
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32])
 def test_scaling_is_the_papers(dtype: torch.dtype) -> None:
     x = torch.randn(64, 50, 6).to(dtype)
-    module = SinusoidalPositionalEncoding(6, 64, scale_input=True)
+    module = SinusoidalPositionalEncoding(6, scale_input=True)
     exact = x.double() * 6**0.5 + sinusoidal_table(50, 6, dtype=dtype).double()
     assert (module(x).double() - exact).abs().max() <= torch.finfo(dtype).eps * exact.abs().max()
 

@@ -18,7 +18,6 @@ from pe_lib.torch import (
     SinusoidalPositionalEncoding,
     frequencies,
     rotate,
-    sinusoidal_encoding,
 )
 
 BATCH, HEADS, LENGTH, WIDTH = 2, 3, 5, 8
@@ -89,16 +88,21 @@ def test_long_sequences_are_rotated_in_parts_along_their_own_axis() -> None:
 def test_an_offset_for_each_row_of_the_batch(starts: list[int]) -> None:
     """Within the cached rows, past them, far off, and before 0."""
     offset = torch.tensor(starts)
+
+    def row(module: Any, x: Tensor, start: int) -> Tensor:
+        found: Tensor = module(x, positions=start + torch.arange(x.shape[-2]))
+        return found
+
     for module in (
         SinusoidalPositionalEncoding(WIDTH),
         RotaryPositionalEncoding(WIDTH, layout="split"),
-        RotaryPositionalEncoding(WIDTH),
+        RotaryPositionalEncoding(WIDTH, layout="interleaved"),
     ):
         for x in (torch.randn(2, LENGTH, WIDTH), torch.randn(2, 1, WIDTH)):
-            rows = [module(x[n], offset=start) for n, start in enumerate(starts)]
+            rows = [row(module, x[n], start) for n, start in enumerate(starts)]
             torch.testing.assert_close(module(x, offset=offset), torch.stack(rows))
-    x, rotary = heads(), RotaryPositionalEncoding(WIDTH)
-    rows = [rotary(x[n], offset=start) for n, start in enumerate(starts)]
+    x, rotary = heads(), RotaryPositionalEncoding(WIDTH, layout="interleaved")
+    rows = [row(rotary, x[n], start) for n, start in enumerate(starts)]
     torch.testing.assert_close(rotary(x, offset=offset), torch.stack(rows))
 
 
@@ -116,7 +120,7 @@ def test_ragged_offsets_and_positions_compile_whole(layout: Any) -> None:
 
 def test_positions_of_the_field_s_shapes_are_accepted_and_mean_the_same() -> None:
     x, ids = heads(), torch.randint(0, 99, (BATCH, LENGTH))
-    rotary = RotaryPositionalEncoding(WIDTH)
+    rotary = RotaryPositionalEncoding(WIDTH, layout="interleaved")
     expected = torch.stack([rotary(x[n], positions=ids[n]) for n in range(BATCH)])
     for positions in (ids, ids[:, None], ids[:, None].expand(-1, HEADS, -1), ids.double()):
         torch.testing.assert_close(rotary(x, positions=positions), expected)
@@ -228,94 +232,12 @@ def test_axial_positions_turn_half_of_the_pairs_by_row_and_half_by_column(layout
         torch.testing.assert_close(ours[..., entries], expected)
 
 
-# What is cached, and when
-
-
-def test_a_huge_max_len_costs_nothing_at_the_first_token() -> None:
-    rotary = RotaryPositionalEncoding(64, max_len=2**40)
-    x = torch.randn(1, 1, 64)
-    rotary(x)
-    (cached,) = rotary._cache.values()
-    assert len(cached[0]) == 4096
-    rotary(x, offset=4096)
-    (cached,) = rotary._cache.values()
-    assert len(cached[0]) == 8192
-    rotary(torch.randn(1, 20_000, 64))
-    (cached,) = rotary._cache.values()
-    assert len(cached[0]) == 20_000
-    expected = rotate(x, torch.tensor([-19_999]))
-    torch.testing.assert_close(rotary(x, offset=19_999), expected)
-
-
-def test_a_first_call_within_max_len_caches_its_rows_and_one_beyond_does_not() -> None:
-    x = torch.randn(1, 1, 8)
-    for offset, cached in ((0, [64]), (40, [64]), (64, [65]), (65, [])):
-        rotary = RotaryPositionalEncoding(8, max_len=64)
-        rotary(x, offset=offset)
-        assert [len(rows[0]) for rows in rotary._cache.values()] == cached
-
-
-def test_a_parameter_uses_cached_rows() -> None:
-    module, x = RotaryPositionalEncoding(8), nn.Parameter(torch.randn(2, 3, 8))
-    module(x)
-    assert len(module._cache) == 1
-
-
-@both_layouts
-def test_a_compiled_graph_computes_rows_unless_one_offset_or_tables_give_them(
-    layout: Any,
-) -> None:
-    """As README says of `torch.compile`. Angles are computed as integers, with shifts of bits."""
-    x, ids = heads(), torch.randint(0, 64, (BATCH, LENGTH))
-    rotary = RotaryPositionalEncoding(WIDTH, max_len=64, layout=layout)
-    rotary(x)
-    read: list[dict[str, Any]] = [{"offset": 7}, {"tables": rotary.tables(ids)}]
-    computed: list[dict[str, Any]] = [{"offset": torch.tensor([3, 40])}, {"positions": ids}]
-    expected = [rotary(x, **call) for call in read + computed]
-    computes_rows = []
-
-    def record(graph: torch.fx.GraphModule, inputs: Any) -> Any:
-        operations = {getattr(node.target, "__name__", None) for node in graph.graph.nodes}
-        computes_rows.append("rshift" in operations)
-        return graph.forward
-
-    graph = torch.compile(rotary, fullgraph=True, backend=record)
-    for call, wanted in zip(read + computed, expected, strict=True):
-        torch.testing.assert_close(graph(x, **call), wanted)
-    # Before 2.7 each graph is taken for an exported one, which computes its rows.
-    takes_cached_rows = hasattr(torch.compiler, "is_exporting")
-    assert computes_rows == [not takes_cached_rows, False, True, True]
-
-
-@both_layouts
-def test_integer_positions_in_range_are_looked_up(layout: Any, monkeypatch: Any) -> None:
-    """And others are computed, without growing the cache without bound."""
-    rotary = RotaryPositionalEncoding(8, max_len=64, layout=layout)
-    table = SinusoidalPositionalEncoding(8, max_len=64, layout=layout)
-    x = torch.randn(2, 3, 8)
-    for module in (rotary, table):
-        module(x)
-    far = torch.tensor([0, 10**9, -5])
-    expected = x + sinusoidal_encoding(far, 8, layout=layout)
-    exactly(table(x, positions=far), expected)
-    torch.testing.assert_close(rotary(x, positions=far), rotate(x, -far, layout=layout))
-    assert [len(rows[0]) for rows in rotary._cache.values()] == [64]
-    for name in ("encode", "contiguous_table"):
-        for file in ("rotary", "sinusoidal"):
-            monkeypatch.setattr(f"pe_lib.torch.{file}.{name}", None)
-    positions = torch.tensor([[0, 63, 7], [1, 1, 1]])
-    for module in (rotary, table):
-        module(x, positions=positions)
-    rotary(x, offset=torch.tensor([0, 61]))
-    rotary(x, tables=rotary.tables(positions))
-
-
 # What a module shows
 
 
 def test_a_module_shows_arguments_of_its_own() -> None:
     """`RotaryPositionalEncoding` has no spacing."""
-    assert "spacing" not in repr(RotaryPositionalEncoding(8))
+    assert "spacing" not in repr(RotaryPositionalEncoding(8, layout="interleaved"))
     assert "spacing='tensor2tensor'" in repr(
         SinusoidalPositionalEncoding(8, spacing="tensor2tensor")
     )

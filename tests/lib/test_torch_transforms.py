@@ -60,7 +60,7 @@ def test_rounding_to_a_half_type_keeps_the_derivative() -> None:
 
 def check_ordinary(module: Any) -> None:
     """`torch.equal` accepts wrappers; a list of values, a file and a graph do not."""
-    (rows,) = module._cache.values()
+    (rows,) = module._cache.rows.values()
     for part in rows:
         assert type(part) is Tensor
         assert len(part.tolist()) >= 100
@@ -79,11 +79,11 @@ def test_what_transforms_wrap_does_not_stay_in_a_module() -> None:
         lambda module: make_fx(module, tracing_mode="fake")(x)(x),
     ]
     for way in ways:
-        module = SinusoidalPositionalEncoding(8, 4)
+        module = SinusoidalPositionalEncoding(8)
         assert torch.equal(way(module).reshape(100, 8), expected)
         assert torch.equal(module(x)[0], expected)
         check_ordinary(module)
-    modules = SinusoidalPositionalEncoding(8), RotaryPositionalEncoding(8)
+    modules = SinusoidalPositionalEncoding(8), RotaryPositionalEncoding(8, layout="interleaved")
     with FakeTensorMode(allow_non_fake_inputs=True):  # a real x, and a first call
         for cold in modules:
             assert cold(x).shape == x.shape
@@ -93,7 +93,11 @@ def test_what_transforms_wrap_does_not_stay_in_a_module() -> None:
     with FakeTensorMode(allow_non_fake_inputs=True) as mode:
         assert module(mode.from_tensor(x)).shape == x.shape
         assert sinusoidal_encoding(torch.arange(3), 38).shape == (3, 38)
-        assert RotaryPositionalEncoding(8)(torch.zeros(1, 9, 8)).shape == (1, 9, 8)
+        assert RotaryPositionalEncoding(8, layout="interleaved")(torch.zeros(1, 9, 8)).shape == (
+            1,
+            9,
+            8,
+        )
     with FakeTensorMode() as strict:  # and real rows that are cached, which it cannot combine with
         assert module(strict.from_tensor(x)).shape == x.shape
     assert type(module(x)) is Tensor
