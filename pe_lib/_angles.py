@@ -36,30 +36,46 @@ an ulp of float32. For entries near 0 the absolute error is bounded, and the rel
 An entry of a half type (16 bits) is the float32 entry, rounded.
 
 **Fractions.** The bound holds for float positions up to 2⁵³ as well, as long as no frequency
-exceeds π in magnitude. The fraction of a position, at most ½, turns by the platform's sine and
-cosine, which are trusted to an ulp. Its angle adds an error of abs(ω)·u, both functions √2·u and
-the product √5·u to the 0.78u of the whole part (step 1 of the proof). With a frequency above π the
-bound is 2⁻⁵⁰ + abs(ω)·u.
+exceeds π in magnitude: the error is at most 4.46u + abs(ω)·u (step 5 of the proof). With a
+frequency above π the bound is 2⁻⁵⁰ + abs(ω)·u.
 
 **Far positions.** From 2⁵³ to 2⁶³, where positions end, x·low has more digits than a float64, and
 the error may grow by abs(x)·2⁻¹¹³.
 
-*Proof* of the first bound.
+**Rotation and similarity.** A pair of x that is rotated is off by at most 4u times its norm in
+float64, and (7 + abs(ω))·u where the position has a fraction (step 6); by 10u where T comes from a
+table. In float32 it is off by at most 3·2⁻²⁴ times its norm, as long as nothing underflows. The
+similarity at d_model = 2n is within (n + 8)·u, whatever the order of its sum, plus abs(ω)·u for
+fractions (step 7).
+
+*Proof*.
 
 (1) ``rotations`` forms x·f in units of 2⁻⁶⁴ of a turn. It takes x·high exactly, because whole
-    turns drop out, and x·low, at most 2⁵² units, rounded to an integer. That rounding, of ½ unit,
-    is less than 0.002u in radians. The rest beside the nearest grid angle is an integer of at most
-    2⁵³, so exact as a float64, and below 0.0031 radians. Its conversion, the series (whose first
-    missing term is 0.0031⁶/720 = 0.01u) and the product with the value on the grid err by less than
-    0.05u. The value on the grid and this product are summed, with a rounding of at most ½u. So each
-    part of T(x) is within 0.55u, and T(x) within √2·0.55u < 0.78u.
+    turns drop out. x·low, at most 2⁵² units, errs by three roundings of at most ½ unit each: that
+    of low to 53 bits, of the product, and to an integer. They are less than 0.005u in radians. The
+    rest beside the nearest grid angle is an integer of at most 2⁵³, so exact as a float64, and
+    below 0.0031 radians. Its conversion to radians (two roundings), the series (whose first missing
+    term is 0.0031⁶/720 = 0.011u, and whose own roundings are relative to 0.0031), the product with
+    the value on the grid and the sum with what that value lacks err by less than 0.05u together.
+    The value on the grid is added last, with a rounding of at most ½u. So each part of T(x) is
+    within 0.56u, and T(x) within √2·0.56u < 0.80u.
 (2) Turning does not stretch errors: the product of numbers within δ and ε of two points of the
     circle is, before its rounding, within δ + ε + δε of the product of the points.
 (3) The rounding moves a product z by at most √5·u·abs(z) (Brent, Percival and Zimmermann, 2007,
     "Error bounds on complex floating-point multiplication"), and by at most 2u·abs(z) where the
     processor fuses products and sums (Jeannerod, Kornerup, Louvet and Muller, 2017).
-(4) So PE(start)·T(64a) is within 2·0.78u + √5·u < 3.80u, and its product with T(b) within
-    3.80u + 0.78u + √5·u < 6.82u. The terms in u² are far smaller than the 1.18u that remain. ∎
+(4) So PE(start)·T(64a) is within 2·0.80u + √5·u < 3.84u, and its product with T(b) within
+    3.84u + 0.80u + √5·u < 6.88u. The terms in u² are far smaller than the 1.12u that remain of 8u.
+(5) A fraction φ of a position, at most ½ and exact, turns by the platform's sine and cosine, which
+    are trusted to an ulp: √2·u. The angle φω errs by abs(ω)·u, half of it from the rounding of ω,
+    half from that of the product. With the whole part, T is within
+    0.80u + √2·u + abs(ω)·u + √5·u < 4.46u + abs(ω)·u.
+(6) In float64 the product with x adds √5·u to T's 0.80u, 4.46u + abs(ω)·u, or, from a table, 6.88u.
+    In float32 both parts of T, at most 1, are rounded by at most 2⁻²⁵, so T by √2·2⁻²⁵, and the
+    product by √5·2⁻²⁴: together 2.95·2⁻²⁴, beside which u times 2²⁰, the largest frequency, is
+    nothing.
+(7) Each cosine is within 6.88u, or 4.46u + abs(ω)·u. A sum of n numbers of at most 1, in any order,
+    errs by at most n(n − 1)u, and its quotient by n by at most (n − 1)u + ½u. ∎
 """
 
 from collections.abc import Iterator

@@ -287,8 +287,8 @@ def similarity(
     """Cosine between PE(x) and PE(x + Δ), whatever x: the mean of cos ω_iΔ over the pairs.
 
     It is K(Δ)/(d_model/2) with K(Δ) = PE(x)·PE(x + Δ) = Σ_i cos ω_iΔ. ``by`` is Δ; the result,
-    float64, has its shape. It is within 2⁻⁴⁷ for integers of magnitude up to 2⁵³, and for other
-    numbers unless a frequency exceeds π: then abs(ω)·2⁻⁵³ is added, for the largest ω.
+    float64, has its shape. For magnitudes up to 2⁵³ it is within (d_model/2 + 8)·2⁻⁵³, plus
+    abs(ω)·2⁻⁵³ of the largest frequency for numbers with a fraction.
 
     >>> float(similarity(0, 512))
     1.0

@@ -191,7 +191,7 @@ def encode_axes(
         of_pairs = positions_of_pairs(part, pair_axes)
         return (_join(*cos_sin_of_pairs(of_pairs, config), "split", dtype),)
 
-    (rows,) = in_parts(compute, positions.flatten(1).T, config)
+    (rows,) = in_parts(compute, positions.reshape(positions.shape[0], -1).T, config)
     return rows.view(*positions.shape[1:], config.d_model)
 
 
@@ -275,8 +275,9 @@ def _host_table(
     rows = torch.empty(seq_len, config.d_model, dtype=dtype, device="cpu")
     for first in range(0, seq_len, ROWS_PER_TASK):
         part = rows[first : first + ROWS_PER_TASK]
-        single = _angles.table(len(part), start + first, config, layout, "float32")
-        part.copy_(torch.from_numpy(single))
+        part.copy_(
+            torch.from_numpy(_angles.table(len(part), start + first, config, layout, "float32"))
+        )
     return rows
 
 

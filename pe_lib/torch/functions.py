@@ -153,7 +153,8 @@ def rotate(
     """x · T(Δx), row by row, without forming T: `pe_lib.numpy.rotate`.
 
     Differentiable in x, and in ``by`` or ``positions`` of floats. Half types are computed in
-    float32.
+    float32. In float64, many integers that lie close together are looked up in a table, and the
+    error of a pair is at most 10·2⁻⁵³ times its norm.
 
     >>> table = sinusoidal_table(10, 8)
     >>> torch.allclose(rotate(table[:-3], by=3), table[3:])

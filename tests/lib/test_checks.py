@@ -13,6 +13,8 @@ import pytest
 import torch
 from backends import NUMPY, TORCH, Backend, both
 
+from pe_lib.numpy import rotary_frequencies
+
 BY_BOTH = """
 table(4, 7) → ValueError: d_model must be a positive even integer, got 7
 table(4, -8) → ValueError: d_model must be a positive even integer, got -8
@@ -64,6 +66,9 @@ encoding([True], 8) → TypeError: positions must be ...that fit 64 bits, got [T
 encoding([[1, 2], [3]], 8) → ValueError: positions must have rows of one length, got [[1, 2], [3]]
 encoding(np.zeros(3, "float16"), 8) → TypeError: positions must be ...float16...above 2048
 table(4, 8, frequencies=np.ones(4, "float16")) → TypeError: frequencies must be float32 ...float16
+encoding(array([1, 2.0**63]), 8) → ValueError: positions ...fit 64 bits, got 9.223372036854776e+18
+encoding(array([True]), 8) → TypeError: positions must be ...numbers ...
+rotate(array([1.0, 2]), array([2.0**63])) → ValueError: by must be finite ... got 9.2...
 encoding([1, 2.0**63], 8) → ValueError: positions ...fit 64 bits, got 9.223372036854776e+18
 encoding(np.array([2**63], np.uint64), 8) → ValueError: ... got 9223372036854775808
 matrix(nan, 8) → ValueError: by must be finite and fit 64 bits, got nan
@@ -71,6 +76,27 @@ matrix([1, 2], 8) → ValueError: by must be one number, got shape (2,)
 rotate(array([[1, 2]]), 1) → TypeError: x must be ... float16, ...float32 or float64, got ...int64
 rotate(array(1.0), 1) → ValueError: x must have ndim of at least 1, got shape ()
 rotate(array([[1.0, 2, 3]]), 1) → ValueError: the last axis ...be a positive even integer, got 3
+rotate(array([[1.0, 2]])) → TypeError: rotate must be given one of by, ...positions, ...got neither
+rotate(array([[1.0, 2]]), 1, positions=1) → TypeError: rotate must be given one of ...got both
+rotate(array(np.ones((2, 2, 5, 8))), array(np.ones((2, 5)))) →
+    ValueError: by must be a number, of shape (seq,), or have the 3 axes of x.shape[:-1] =
+    (2, 2, 5), as (batch, 1, seq) has for x of (batch, heads, seq, width); positions= takes
+    (batch, seq); got shape (2, 5)
+rotate(array(np.ones((2, 3, 5, 8))), positions=array(np.ones((3, 5)))) →
+    ValueError: positions must be of shape (seq,) = (5,), (batch, seq) = (2, 5), or have the axes of
+    x.shape[:-1] = (2, 3, 5), each of its size or 1; got (3, 5)
+rotate(array([1.0, 2]), positions=[1]) → ValueError: positions must be one number; got (1,)
+rotate(array([[1.0, 2]]), -array([3], "uint8")) →
+    TypeError: by must be signed integers or floats, because the minus of unsigned ones wraps
+    around, got ...uint8; RoPE is rotate(x, positions=…), without a minus
+rotate(array([[1.0, 2]]), 1, attention_factor=2) →
+    ValueError: attention_factor must be left out beside by, since a shift leaves the factor of what
+    is already turned alone, got 2
+rotate(array([[1.0, 2]]), positions=1, rotary_dim=4) → ValueError: rotary_dim must be at most ...
+rotate(array([[1.0, 2]]), positions=1, attention_factor=0) → ValueError: ...positive...
+rotate(array([[1.0] * 8]), positions=1, frequencies=pair, attention_factor=2) →
+    ValueError: attention_factor must be left out beside frequencies that have one, as those of
+    rotary_frequencies do, got 2
 rotate(array([[1.0, 2]]), [1, 2]) → ValueError: by must broadcast to ... = (1,), got shape (2,)
 rotate(array([1.0, 2]), [[1]]) → ValueError: by must broadcast to ... = (), got shape (1, 1)
 terms(e=(1, 8)) → ValueError: e must have x's 3 rows, got 1
@@ -110,6 +136,24 @@ sinusoidal(layout="x") → ValueError: layout must be one of 'interleaved', 'spl
 sinusoidal()(x[0, 0]) → ValueError: x must have ndim of at least 2, got shape (8,)
 sinusoidal()(x.long()) → TypeError: x must be a tensor ... float32 or float64, got torch.int64
 sinusoidal()(x[..., :1]) → ValueError: the last axis of x must be d_model = 8, got 1
+pe.RotaryPositionalEncoding(8) →
+    TypeError: layout must be given: 'split' where entry i pairs with i + rotary_dim/2 (rotate_half
+    in transformers, NEOX, interleaved=False, MLX's traditional=False), or 'interleaved' where 2i
+    pairs with 2i + 1 (GPT-J, Meta's own files of Llama, llama.cpp's NORM)
+rotary(layout="neox") → ValueError: layout must be 'split' where ...NEOX..., got 'neox'
+pe.RotaryPositionalEncoding(8, 500_000, layout="split") → TypeError: ...positional argument...
+pe.SinusoidalPositionalEncoding(8, 512) → TypeError: ...positional argument...
+rotary()(x, offset=-300) →
+    ValueError: offset must be the first position, at least 0, got -300; keys that are turned
+    already are moved by shift(k, by=…), and positions= takes positions below 0
+rotary().shift(x, by=arange(3)) → ValueError: by must be a number or of shape (batch,) = (2,)...
+rotary().shift(x[0], by=arange(3)) → ValueError: by must be a number or of shape (batch,), got ...
+rotary().shift(x, by=arange(2).to(torch.uint8)) → TypeError: by must be signed ...
+rotary(pair_axes=[0, 0, 1, 1]).shift(heads, by=arange(3)) →
+    ValueError: by must be a number or of shape (axes,) or (axes, batch) with 2 axes, got ...(3,)
+rotary(frequencies=pair, attention_factor=2) → ValueError: attention_factor must be left out ...
+rotary(pair_axes=[0, 0, 1, 1]).cos_sin(arange(3)) → ValueError: ...2 axes, ...got (3,)
+rotary().cos_sin(arange(3), dtype=torch.int32) → TypeError: dtype must be ...got torch.int32
 sinusoidal()(x, offset=0.5) → TypeError: offset must be an integer, or an integer tensor ...got 0.5
 sinusoidal()(x, offset=[1, 2]) → TypeError: offset ...integer tensor ...positions= ...got [1, 2]
 rotary()(x, offset=[1, 2]) → TypeError: offset must be ...integer tensor ...positions= ...got [1, 2]
@@ -132,6 +176,7 @@ rotary()(heads, positions=torch.zeros(4, 3)) → ValueError: positions ...= (2, 
 rotary()(heads, tables=rotary().tables(torch.zeros(4, 3))) → ValueError: tables ...(2, 3)...(4, 3)
 rotary()(heads, positions=torch.zeros(2, 1)) → ValueError: positions ...= (2, 3)...got (2, 1)
 rotary()(heads, positions=torch.zeros(2, 4, 1)) → ValueError: positions ...(2, 4, 3)...(2, 4, 1)
+rotary()(heads, offset=arange(1)) → ValueError: offset must ...(batch,) = (2,)...(1,)...
 rotary()(heads, offset=arange(4)) → ValueError: offset must ...(batch,) = (2,)...(4,)...
 rotary()(x[0], offset=arange(3)) → ValueError: offset must be an integer, ...shape (batch,) ...
 rotary()(x, offset=arange(2.0)) → TypeError: offset must be ...integers, got torch.float32
@@ -233,6 +278,7 @@ def names_of(backend: Backend) -> dict[str, Any]:
         "np": np,
         "nan": np.nan,
         "inf": np.inf,
+        "pair": rotary_frequencies(8, rope_theta=100),
         "LAYOUT": LAYOUT,
         "torch": torch,
         "x": torch.zeros(2, 3, 8),

@@ -646,7 +646,9 @@ class OurEmbeddings(nn.Module):
 
     def __init__(self, **options: Any) -> None:
         super().__init__()
-        self.rotary = RotaryPositionalEncoding(16, seq_dim=-3, **options)
+        self.rotary = RotaryPositionalEncoding(
+            16, seq_dim=-3, **{"layout": "interleaved"} | options
+        )
 
     def forward(self, x: Tensor, *, input_pos: Tensor | None) -> Tensor:
         turned: Tensor = self.rotary(x, positions=input_pos)

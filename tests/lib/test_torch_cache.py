@@ -142,7 +142,7 @@ def test_equal_modules_share_their_rows_and_others_do_not() -> None:
     for options in ({}, {"base": 400.0}, {"attention_factor": 2.0}, {"layout": "interleaved"}):
         assert rows_cached(rotary_of(**{"base": 500.0} | options if options else {})) == 0
     table = SinusoidalPositionalEncoding(8, base=500.0, layout="split")
-    assert table._cache is not layers[0]._cache
+    assert id(table._cache) != id(layers[0]._cache)
 
 
 def test_the_rows_go_with_the_last_module() -> None:
@@ -219,6 +219,28 @@ def test_a_compiled_graph_computes_rows_unless_one_offset_or_tables_give_them(
     # Before 2.7 each graph is taken for an exported one, which computes its rows.
     takes_cached_rows = hasattr(torch.compiler, "is_exporting")
     assert computes_rows == [not takes_cached_rows, False, True, True]
+
+
+def test_a_compiled_graph_reads_the_cache_to_its_last_row() -> None:
+    """As README advises: call the module once with the longest sequence, and compile then."""
+    rotary, x = rotary_of(base=300.0), torch.randn(2, 3, 5, 8)
+    longest = torch.randn(1, 3000, 8)
+    rotary(longest)
+    computes_rows = []
+
+    def record(graph: torch.fx.GraphModule, inputs: Any) -> Any:
+        operations = {getattr(node.target, "__name__", None) for node in graph.graph.nodes}
+        computes_rows.append("rshift" in operations)
+        return graph.forward
+
+    for call, offset in ((longest, 0), (x, 2995), (x, 2996)):
+        torch._dynamo.reset()
+        graph = torch.compile(rotary, fullgraph=True, backend=record)
+        torch.testing.assert_close(
+            graph(call, offset=offset), rotary_of(base=300.0)(call, offset=offset)
+        )
+    if hasattr(torch.compiler, "is_exporting"):
+        assert computes_rows == [False, False, True]
 
 
 @both_layouts

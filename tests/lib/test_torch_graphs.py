@@ -116,6 +116,19 @@ def test_host_integers_keep_their_digits_in_a_graph() -> None:
         assert torch.allclose(found, expected, rtol=0, atol=1e-6)
 
 
+def test_numbers_of_the_host_are_checked_in_a_graph_as_far_as_they_can_be() -> None:
+    """−2⁶³, the last number of a float64 that fits, is right, and a bool is refused."""
+    last = compiled(lambda: sinusoidal_encoding([-(2.0**63)], 8))()
+    assert torch.equal(last, sinusoidal_encoding([-(2**63)], 8))
+    calls: list[Callable[[Tensor], Tensor]] = [
+        lambda x: x + sinusoidal_encoding([True], 8),
+        lambda x: x + sinusoidal_encoding(x > 1, 8)[0],
+    ]
+    for call in calls:
+        with pytest.raises(TypeError, match="positions must be real numbers"):
+            torch.compile(call, backend="eager")(torch.ones(8))
+
+
 def test_attention_terms_compile_whole() -> None:
     arrays = torch.randn(2, 3, 8), torch.randn(4, 8), torch.randn(3, 8), torch.randn(4, 8)
     weights = torch.randn(8, 5), torch.randn(8, 5)

@@ -10,13 +10,17 @@ import pytest
 import torch
 from backends import both_layouts
 from torch import Tensor, nn
+from transformers.models.ernie4_5_vl_moe import configuration_ernie4_5_vl_moe as ernie
+from transformers.models.ernie4_5_vl_moe import modeling_ernie4_5_vl_moe as modeling_ernie
 from transformers.models.qwen2_vl import modeling_qwen2_vl as qwen2_vl
 from transformers.models.qwen3_vl import modeling_qwen3_vl as qwen3_vl
 
+import pe_lib.numpy
 from pe_lib.torch import (
     RotaryPositionalEncoding,
     SinusoidalPositionalEncoding,
     frequencies,
+    rotary_frequencies,
     rotate,
 )
 
@@ -230,6 +234,140 @@ def test_axial_positions_turn_half_of_the_pairs_by_row_and_half_by_column(layout
     for entries, along in zip(entries_of_axes[layout], positions, strict=True):
         expected = rotate(x[..., entries], -along, frequencies=omega, layout=layout)
         torch.testing.assert_close(ours[..., entries], expected)
+
+
+def test_three_axes_turn_as_in_ernie() -> None:
+    """Height and width in turns, time for the slowest pairs, in the interleaved layout."""
+    config = ernie.Ernie4_5_VLMoeTextConfig(hidden_size=256, num_attention_heads=2)
+    fields = config.rope_parameters | {"mrope_section": [22, 22, 20]}
+    config.rope_parameters = fields
+    peer = modeling_ernie.Ernie4_5_VLMoeTextRotaryEmbedding(config)
+    x, positions = torch.randn(BATCH, HEADS, LENGTH, 128), torch.randint(0, 60, (3, BATCH, LENGTH))
+    theirs, _ = modeling_ernie.apply_rotary_pos_emb(x, x, *peer(x, positions))
+    options: dict[str, Any] = {"layout": "interleaved", "pair_axes": [1, 2] * 22 + [0] * 20}
+    scaled = rotary_frequencies(128, **fields)
+    ours = RotaryPositionalEncoding(128, frequencies=scaled, **options)(x, positions=positions)
+    torch.testing.assert_close(ours, theirs, rtol=0, atol=1e-4)
+    for wrong in ([0] * 22 + [1] * 22 + [2] * 20, ([0, 1, 2] * 20 + [0] * 4)):
+        rotary = RotaryPositionalEncoding(128, layout="interleaved", base=5e5, pair_axes=wrong)
+        assert (rotary(x, positions=positions) - theirs).abs().max() > 0.1
+
+
+# A shift of what is turned already
+
+
+@both_layouts
+@pytest.mark.parametrize("rotary_dim", [8, 4])
+def test_a_shifted_key_is_the_key_at_another_position(layout: Any, rotary_dim: int) -> None:
+    """PE(x + Δ) = PE(x)·T(Δ), for the keys of a cache. The factor is not applied twice."""
+    k = heads(dtype=torch.float64)
+    options: dict[str, Any] = {"layout": layout, "rotary_dim": rotary_dim}
+    rotary = RotaryPositionalEncoding(WIDTH, attention_factor=1.25, **options)
+    cached = rotary(k, offset=300)
+    torch.testing.assert_close(rotary.shift(cached, by=-300), rotary(k))
+    torch.testing.assert_close(rotary.shift(cached, by=0), cached)
+    torch.testing.assert_close(rotary.shift(cached, by=2.5), rotary.shift(cached, by=5 - 2.5))
+    moved = rotary.shift(cached, by=torch.tensor([-300, 40]))
+    torch.testing.assert_close(moved[0], rotary(k[0]))
+    torch.testing.assert_close(moved[1], rotary(k[1], offset=340))
+    by_tokens = RotaryPositionalEncoding(WIDTH, seq_dim=1, attention_factor=1.25, **options)
+    moved = by_tokens.shift(cached.transpose(1, 2), by=torch.tensor([-300, 40]))
+    torch.testing.assert_close(moved.transpose(1, 2)[1], rotary(k[1], offset=340))
+    graph = torch.compile(rotary.shift, fullgraph=True, backend="aot_eager")
+    torch.testing.assert_close(graph(cached, by=-300), rotary(k))
+
+
+def test_a_shift_by_several_axes() -> None:
+    k, axes = heads(dtype=torch.float64), [0, 0, 1, 1]
+    rotary = RotaryPositionalEncoding(WIDTH, layout="split", pair_axes=axes)
+    positions = torch.randint(0, 99, (2, BATCH, LENGTH))
+    cached = rotary(k, positions=positions)
+    for by in (7, torch.tensor([7, 7]), torch.tensor([[7, 7], [7, 7]])):
+        expected = rotary(k, positions=positions + 7)
+        torch.testing.assert_close(rotary.shift(cached, by=by), expected)
+    by = torch.tensor([[7, -3], [2, 90]])  # (axes, batch)
+    expected = rotary(k, positions=positions + by[:, :, None])
+    torch.testing.assert_close(rotary.shift(cached, by=by), expected)
+
+
+def test_a_shift_of_a_half_type_is_computed_in_float32() -> None:
+    k = heads().bfloat16()
+    rotary = RotaryPositionalEncoding(WIDTH, layout="split")
+    exactly(rotary.shift(k, by=77), rotary.shift(k.float(), by=77).bfloat16())
+
+
+# Cosines and sines for other kernels
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16])
+def test_cosines_and_sines_are_those_that_the_module_multiplies_by(dtype: torch.dtype) -> None:
+    ids = torch.randint(0, 10**6, (BATCH, LENGTH))
+    rotary = RotaryPositionalEncoding(WIDTH, layout="split", rotary_dim=4, attention_factor=1.5)
+    cos, sin = rotary.cos_sin(ids, dtype=dtype)
+    assert cos.shape == sin.shape == (BATCH, LENGTH, 2)
+    assert cos.dtype == sin.dtype == dtype
+    assert cos.is_contiguous()
+    x = torch.randn(BATCH, HEADS, LENGTH, WIDTH, dtype=torch.float64)
+    a, b = x[..., :2], x[..., 2:4]
+    c, s = cos[:, None].double(), sin[:, None].double()
+    turned = torch.cat((a * c - b * s, a * s + b * c, x[..., 4:]), dim=-1)
+    atol = 8 * torch.finfo(dtype).eps
+    torch.testing.assert_close(turned, rotary(x, positions=ids), rtol=0, atol=atol)
+    if dtype == torch.bfloat16:
+        exactly(cos, rotary.cos_sin(ids)[0].bfloat16())
+    cos.fill_(7)  # and what is returned is no view of a cache
+    assert (rotary.cos_sin(ids)[0] <= 1.5).all()
+
+
+def test_cosines_of_several_axes() -> None:
+    positions = torch.randint(0, 99, (2, BATCH, LENGTH))
+    options: dict[str, Any] = {"layout": "split", "pair_axes": [0, 1, 1, 0]}
+    cos, sin = RotaryPositionalEncoding(WIDTH, **options).cos_sin(positions)
+    plain = RotaryPositionalEncoding(WIDTH, layout="split")
+    for pair, axis in enumerate(options["pair_axes"]):
+        for found, expected in zip((cos, sin), plain.cos_sin(positions[axis]), strict=True):
+            exactly(found[..., pair], expected[..., pair])
+
+
+# The pair of frequencies and their factor
+
+
+@both_layouts
+def test_frequencies_come_with_their_factor_and_their_number(layout: Any) -> None:
+    fields: dict[str, Any] = {"rope_type": "yarn", "rope_theta": 100.0, "factor": 4.0}
+    fields |= {"original_max_position_embeddings": 64, "partial_rotary_factor": 0.5}
+    pair = rotary_frequencies(16, **fields)
+    x, ids = torch.randn(2, 3, 5, 16, dtype=torch.float64), torch.randint(0, 99, (2, 5))
+    apart = RotaryPositionalEncoding(
+        16,
+        layout=layout,
+        rotary_dim=8,
+        frequencies=pair.frequencies,
+        attention_factor=pair.attention_factor,
+    )
+    assert pair.attention_factor != 1
+    together = RotaryPositionalEncoding(16, layout=layout, frequencies=pair)
+    assert repr(together) == repr(apart)
+    assert (together.rotary_dim, together.attention_factor) == (8, pair.attention_factor)
+    exactly(together(x, positions=ids), apart(x, positions=ids))
+    found = rotate(x, positions=ids, frequencies=pair, layout=layout)
+    torch.testing.assert_close(found, apart(x, positions=ids))
+    moved = rotate(found, by=-3, frequencies=pair, layout=layout)  # no factor a second time
+    torch.testing.assert_close(moved, apart(x, positions=ids + 3))
+
+
+@both_layouts
+def test_rotate_turns_as_the_module_does(layout: Any) -> None:
+    """Positions of its shapes, without a minus; in NumPy as well."""
+    x, ids = heads(dtype=torch.float64), torch.randint(0, 99, (BATCH, LENGTH))
+    rotary = RotaryPositionalEncoding(WIDTH, layout=layout)
+    for positions in (ids, ids[0], ids[:, None].expand(-1, HEADS, -1), ids.to(torch.uint8), 7):
+        as_given = torch.full((LENGTH,), 7) if isinstance(positions, int) else positions
+        expected = rotary(x, positions=as_given)
+        torch.testing.assert_close(rotate(x, positions=positions, layout=layout), expected)
+        given = positions if isinstance(positions, int) else positions.numpy()
+        ours = pe_lib.numpy.rotate(x.numpy(), positions=given, layout=layout)
+        torch.testing.assert_close(torch.from_numpy(ours), expected)
 
 
 # What a module shows
