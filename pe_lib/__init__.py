@@ -12,4 +12,4 @@
 Importing the package itself imports none of them.
 """
 
-__version__ = "0.3.0"
+__version__ = "0.4.0"

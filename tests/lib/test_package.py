@@ -58,7 +58,7 @@ def test_metadata_says_what_an_index_shows(wheel: Path) -> None:
     required = metadata.get_all("Requires-Dist") or []
     assert [need for need in required if "extra ==" not in need] == ["numpy>=2.0"]
     assert any(need.startswith("torch>=") and '"torch"' in need for need in required)
-    assert "The theorem is the interface" in str(metadata.get_payload())
+    assert "A shift of all positions is one matrix" in str(metadata.get_payload())
 
 
 def test_the_wheel_needs_numpy_alone_and_imports_nothing_by_itself(
@@ -86,8 +86,10 @@ print(np.__name__, pe.__file__)
     assert done.stdout.split() == ["pe_lib", "numpy", f"{tmp_path}/pe_lib/numpy.py"], done.stderr
 
 
-@pytest.mark.parametrize(("page", "count"), [("README.md", 2), ("pe_lib/README.md", 4)])
-def test_readme_s_examples_run(page: str, count: int) -> None:
+@pytest.mark.parametrize(
+    ("page", "count"), [("README.md", 2), ("pe_lib/README.md", 3), ("book/library.md", 3)]
+)
+def test_examples_of_pages_run(page: str, count: int) -> None:
     assert len(examples_of(page)) == count
     names: dict[str, object] = {}
     for example in examples_of(page):
@@ -95,11 +97,11 @@ def test_readme_s_examples_run(page: str, count: int) -> None:
 
 
 def layer_example() -> str:
-    (example,) = (code for code in examples_of("pe_lib/README.md") if "class Attention" in code)
+    (example,) = (code for code in examples_of("book/library.md") if "class Attention" in code)
     return example
 
 
-def test_readme_s_attention_layer_serves_padded_and_packed_rows_and_trains_on_them() -> None:
+def test_the_attention_layer_serves_padded_and_packed_rows_and_trains_on_them() -> None:
     """Beside each sequence alone, without padding and without a mask."""
     names: dict[str, Any] = {}
     exec(layer_example(), names)
@@ -125,11 +127,11 @@ def test_readme_s_attention_layer_serves_padded_and_packed_rows_and_trains_on_th
     assert all(parameter.grad.isfinite().all() for parameter in layer.parameters())
 
 
-def test_readme_s_attention_layer_takes_offsets_in_place_of_tables() -> None:
+def test_the_attention_layer_takes_offsets_in_place_of_tables() -> None:
     """As the text below the layer says."""
     (written,) = re.findall(
         r"an offset takes the place of tables: write `(.*)` for `tables=tables`",
-        (ROOT / "pe_lib/README.md").read_text(encoding="utf-8"),
+        (ROOT / "book/library.md").read_text(encoding="utf-8"),
     )
     names: dict[str, Any] = {}
     exec(layer_example(), names)
@@ -148,7 +150,7 @@ def test_readme_s_attention_layer_takes_offsets_in_place_of_tables() -> None:
     torch.testing.assert_close(torch.cat((prompts, token), dim=1), whole, rtol=0, atol=1e-5)
 
 
-def test_readme_packs_documents_with_positions_that_run_on() -> None:
+def test_the_attention_layer_packs_documents_with_positions_that_run_on() -> None:
     """The example compares the packed row with each document alone. Positions from the sum of such
     a mask would be wrong: they grow by two from the second document on."""
     names: dict[str, Any] = {}

@@ -33,7 +33,6 @@ from transformers.modeling_rope_utils import ROPE_INIT_FUNCTIONS
 from transformers.models.gemma3 import modeling_gemma3
 from transformers.models.phi import modeling_phi
 
-import pe_lib
 from pe_lib.torch import RotaryPositionalEncoding, rotary_frequencies, sinusoidal_encoding
 
 LENGTH, PREFILL = 12, 7
@@ -356,14 +355,14 @@ def test_tables_made_once_serve_all_layers(name: str, monkeypatch: pytest.Monkey
     assert (left_padding(model, client) - theirs).abs().max() < ROUNDING
 
 
-# ---- The rows of README's table, "what you have, what you write"
+# ---- The rows of the page's table, "what you have, what you write"
 
-README = (Path(pe_lib.__file__).parent / "README.md").read_text(encoding="utf-8")
+PAGE = (Path(__file__).resolve().parents[2] / "book" / "library.md").read_text(encoding="utf-8")
 
 
 def row_of(what_you_have: str) -> str:
     """What the table says to write."""
-    (row,) = re.findall(rf"^\| {re.escape(what_you_have)}.*? \| (.*) \|$", README, re.M)
+    (row,) = re.findall(rf"^\| {re.escape(what_you_have)}.*? \| (.*) \|$", PAGE, re.M)
     assert isinstance(row, str)
     return row
 
@@ -398,7 +397,7 @@ def rotated_by(code: Any, module: nn.Module, q: Tensor, *kind: str) -> Tensor:
         ("Phi", "GPT-NeoX, Phi", {"partial_rotary_factor": 0.5}),
     ],
 )
-def test_a_row_of_readme_serves_models_without_scaling(
+def test_a_row_serves_models_without_scaling(
     family: str, what_you_have: str, fields: dict[str, Any]
 ) -> None:
     """With the base and the part of the head that their configurations name."""
@@ -458,7 +457,7 @@ OLDER_FILES: dict[str, dict[str, Any]] = {
 
 
 @pytest.mark.parametrize("file", OLDER_FILES.values(), ids=OLDER_FILES)
-def test_a_row_of_readme_serves_older_files(file: dict[str, Any], request: Any) -> None:
+def test_a_row_serves_older_files(file: dict[str, Any], request: Any) -> None:
     """The row names the fields that are passed although they stand beside rope_scaling."""
     family = request.node.callspec.id.split(",")[0]
     beside = re.findall(r"`(\w+)`", row_of("an older `config.json`").partition("Every type")[0])
@@ -496,7 +495,7 @@ def test_a_file_without_its_original_length_means_the_longest_one(scaling: dict[
 
 
 @pytest.mark.parametrize("kind", ["full_attention", "sliding_attention"])
-def test_a_row_of_readme_serves_the_two_kinds_of_layers_of_gemma_3(kind: str) -> None:
+def test_a_row_serves_the_two_kinds_of_layers_of_gemma_3(kind: str) -> None:
     """From a file of either age, and from the module of transformers."""
     row = row_of("Gemma 3")
     config = Gemma3TextConfig(
@@ -532,7 +531,7 @@ def test_a_row_of_readme_serves_the_two_kinds_of_layers_of_gemma_3(kind: str) ->
         torch.testing.assert_close(module(q), expected, rtol=0, atol=ROUNDING)
 
 
-def test_a_row_of_readme_drops_the_buffers_of_a_checkpoint() -> None:
+def test_a_row_drops_the_buffers_of_a_checkpoint() -> None:
     """The row has the expression."""
     ours = nn.ModuleDict(
         {
@@ -550,7 +549,7 @@ def test_a_row_of_readme_drops_the_buffers_of_a_checkpoint() -> None:
 
 @pytest.mark.parametrize("what_you_have", ["linear, NTK, YaRN", "a rotary module of transformers"])
 @pytest.mark.parametrize("scaling", [{}, {"rope_type": "linear", "factor": 4.0}])
-def test_a_row_of_readme_serves_phi_whose_heads_turn_in_part(
+def test_a_row_serves_phi_whose_heads_turn_in_part(
     what_you_have: str, scaling: dict[str, Any]
 ) -> None:
     fields = {"rope_type": "default", "rope_theta": 100.0, "partial_rotary_factor": 0.5, **scaling}

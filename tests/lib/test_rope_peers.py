@@ -18,7 +18,6 @@ from transformers import LlamaConfig, PreTrainedModel
 from transformers.modeling_rope_utils import ROPE_INIT_FUNCTIONS
 from transformers.models.llama import modeling_llama as llama
 
-import pe_lib
 import pe_lib.numpy as pe
 from pe_book import rope
 from pe_lib.torch import (
@@ -65,13 +64,13 @@ def test_a_module_turns_as_llama_at_every_position(scaling: dict[str, Any]) -> N
     assert as_ours == (scaling["rope_type"] == "default")
 
 
-README = (Path(pe_lib.__file__).parent / "README.md").read_text(encoding="utf-8")
+PAGE = (Path(__file__).resolve().parents[2] / "book" / "library.md").read_text(encoding="utf-8")
 
 
-def test_the_differences_from_transformers_are_those_that_readme_names() -> None:
-    """For queries from a normal distribution, with Llama 3.1's frequencies. Each number in README
+def test_the_differences_from_transformers_are_those_that_the_page_names() -> None:
+    """For queries from a normal distribution, with Llama 3.1's frequencies. Each number on the page
     is right to a factor of two. Exact angles are those of float64, off by 10⁻¹¹ here."""
-    (sentence,) = re.findall(r"^Compared with transformers, .*?\n\n", README, re.M | re.S)
+    (sentence,) = re.findall(r"^Compared with transformers, .*?\n\n", PAGE, re.M | re.S)
     near, far, own = map(float, re.findall(r"\d+e-\d+", sentence))
     assert "first 64 positions" in sentence
     assert "100,000" in sentence
