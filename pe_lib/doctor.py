@@ -25,7 +25,7 @@ from numpy.typing import ArrayLike, NDArray
 from pe_lib import _checks as check
 from pe_lib.rope import LayerRotation, RotarySettings, rotary_settings
 
-__all__ = ["Fault", "Report", "assert_turns_as", "examine"]
+__all__ = ["Fault", "Report", "assert_turns_as", "compare", "examine"]
 
 Array = NDArray[Any]
 Floats = NDArray[np.float64]
@@ -95,8 +95,10 @@ class Report:
         The furthest position that was examined.
     angle_error
         The largest error of an angle, in radians, at position ``angle_at``.
-    faults, notes, untested
-        What is wrong, what is worth knowing and is not wrong, and what was not looked at.
+    faults, notes
+        What is wrong; and what is worth knowing and is not wrong.
+    tested, untested
+        Which further calls were made, and what was not looked at.
     """
 
     head_dim: int
@@ -122,6 +124,7 @@ class Report:
     pairs_out: tuple[tuple[int, int], ...] = ()
     faults: tuple[Fault, ...] = ()
     notes: tuple[str, ...] = ()
+    tested: tuple[str, ...] = ()
     untested: tuple[str, ...] = ()
     expected: LayerRotation | None = None
     lines: tuple[_Line, ...] = ()
@@ -215,7 +218,7 @@ def examine(
     caller = _Caller(turn, width, axes, check.integer("position_axes", position_axes, at_least=1))
     report = _examine_blind(caller)
     if kinds:
-        judged = [_judged(report, kind, expect, caller) for kind in kinds]
+        judged = [compare(report, kind) for kind in kinds]
         report = min(judged, key=lambda each: len(each.faults))
     return replace(report, lines=_lines(report))
 
@@ -290,21 +293,22 @@ class _Caller:
         where = np.repeat(positions, self.width, axis=1)
         return self.rows(x, where).reshape(-1, self.width, self.width)
 
-    def first_matrices(self) -> tuple[Floats, Array, list[str]]:
-        """The same at 0, 1, 2, 4, …, as far as the function goes, in the first form that works."""
-        errors: list[str] = []
+    def first_matrices(self) -> tuple[Floats, Array, str]:
+        """The same at 0, 1, 2, 4, …, as far as the function goes, in the first form that works; and
+        what this form raised where it went no further."""
+        errors: dict[Axes, str] = {}
         for reach in REACHES:
             positions = _powers(reach, self.position_axes)
             for form in self.forms:
                 self.axes = form
                 try:
-                    return self.matrices(positions), positions, errors
+                    return self.matrices(positions), positions, errors.get(form, "")
                 except _Refused as error:
-                    errors.append(str(error))
+                    errors[form] = str(error)
         raise ValueError(
             "turn must take x and positions, NumPy arrays, and give an array of x's shape; it gave "
-            f"{errors[0]} in the form {self.forms[0]!r}. If it takes tensors, or other arguments, "
-            "wrap it in an adapter; the docstring of examine has them"
+            f"{errors[self.forms[0]]} in the form {self.forms[0]!r}. If it takes tensors, or other "
+            "arguments, wrap it in an adapter; the docstring of examine has them"
         )
 
 
@@ -355,18 +359,18 @@ def _find_pairs(matrices: Floats, unit: float) -> _Pairs:
     present = size > 1e-6 * unit
     counts = present.sum(axis=1)
     if counts.max() > 2:
-        row = int(counts.argmax())
-        where = np.flatnonzero(present[row])
-        raise _not_pairs(f"entry {row} of x goes to {len(where)} entries of y: {_brief(where)}")
+        most = int(counts.argmax())
+        where = np.flatnonzero(present[most])
+        raise _not_pairs(f"entry {most} of x goes to {len(where)} entries of y: {_brief(where)}")
     if counts.min() == 0:
         raise _not_pairs(f"entry {int(counts.argmin())} of x has no effect on y")
     groups: dict[tuple[int, ...], list[int]] = {}
     for row in np.flatnonzero(counts == 2):
         groups.setdefault(tuple(np.flatnonzero(present[row])), []).append(int(row))
-    for outputs, rows in groups.items():
+    for targets, rows in groups.items():
         if len(rows) != 2:
-            raise _not_pairs(f"entries {_brief(outputs)} of y are made of entries {_brief(rows)}")
-    entries = np.array([rows for rows in groups.values()], np.int64).reshape(-1, 2)
+            raise _not_pairs(f"entries {_brief(targets)} of y are made of entries {_brief(rows)}")
+    entries = np.array(list(groups.values()), np.int64).reshape(-1, 2)
     outputs = np.array(list(groups), np.int64).reshape(-1, 2)
     first = matrices[0]
     a, b = entries.T
@@ -403,19 +407,23 @@ class _Fit(NamedTuple):
     lost: int | None  # the first position at which the phases are those of no rotation
 
 
-def _fit(z: NDArray[np.complex128], steps: Array, noise: float) -> _Fit:
-    """ω from the phases at 0, 1, 2, 4, …: each doubling halves the error."""
+def _fit(z: NDArray[np.complex128], steps: Array, rounding: float, noise: float) -> _Fit:
+    """ω from the phases at 0, 1, 2, 4, …: each doubling halves the error.
+
+    Cosines and sines that are rounded to a half type keep their relative error, so a phase θ is
+    known to ``rounding``·|sin 2θ|, which is little for a small angle; ``noise`` is the rest."""
     phase = np.angle(z[0])
     turned = np.angle(z[1:] * np.conj(z[0]))
-    omega = turned[0].copy()
-    bar = np.full(len(omega), 2 * noise)
+    doubt = noise + rounding * np.abs(np.sin(2 * np.angle(z)))
+    doubt = doubt[1:] + doubt[0]
+    omega, bar = turned[0].copy(), doubt[0].copy()
     reach, lost = int(steps[1]), None
-    for step, alpha in zip(steps[2:].tolist(), turned[1:], strict=True):
+    for step, alpha, unsure in zip(steps[2:].tolist(), turned[1:], doubt[1:], strict=True):
         miss = _wrap(alpha - omega * step)
         if np.any(np.abs(miss) > np.maximum(0.5, 4 * bar * step)):
             lost = step
             break
-        better = np.maximum(2 * noise, np.abs(miss) - bar * step) / step
+        better = np.maximum(unsure, np.abs(miss) - bar * step) / step
         omega = np.where(better < bar, omega + miss / step, omega)
         bar = np.minimum(better, bar)
         reach = step
@@ -459,13 +467,14 @@ def _layout(entries: NDArray[np.int64]) -> tuple[str, int, int, NDArray[np.int64
 def _examine_blind(caller: _Caller) -> Report:
     """What the function does, and what no model wants."""
     report = Report(caller.width, untested=UNTESTED)
-    matrices, positions, errors = caller.first_matrices()
+    matrices, positions, error_beyond = caller.first_matrices()
     steps = positions[0, : 1 + int(positions[0].max()).bit_length()]
     report = replace(report, axes=caller.axes or "seq")
     if int(steps[-1]) < REACHES[0]:
-        untested = f"positions beyond {_int(steps[-1])}, where it raised {errors[0]}"
+        untested = f"positions beyond {_int(steps[-1])}, where it raised {error_beyond}"
         report = replace(report, untested=(*report.untested, untested))
-    finite = np.isfinite(matrices).all(axis=(1, 2))
+    finite = np.isfinite(matrices.reshape(len(matrices), -1)).all(axis=-1)
+    finite = np.asarray(finite, np.bool_)
     if not finite[: len(steps)].all():
         bad = int(steps[int(np.argmin(finite[: len(steps)]))])
         report = _with(report, _fault_not_finite(bad))
@@ -515,7 +524,7 @@ def _read(
     noise = max(rounding / 2, float(rest.max()) / factor, 2.0**-23)
     if np.any(np.abs(length / factor - 1) > 8 * noise + 1e-4):
         report = _with(report, _fault_length(length / factor, steps))
-    fit = _fit(z, steps, noise)
+    fit = _fit(z, steps, rounding, 2.0**-22)
     if fit.lost is not None:
         ignored = _positions_ignored(caller)
         if ignored is not None:
@@ -532,9 +541,12 @@ def _read(
     report = _with_axes(report, caller, matrices, positions, pairs, fit)
     report = _with_rest_of_head(report, matrices[0], pairs)
     report = _with_calls(report, caller, pairs, fit, noise, z[: len(steps)], steps)
-    if not {"stale_table", "second_call", "positions_ignored"} & set(report.codes):
-        report = _with_angles(report, caller, pairs, noise)
+    if not {"stale_table", "second_call", "length"} & set(report.codes):
         report = _with_linearity(report, caller, noise)
+    if {"stale_table", "second_call", "length", "not_linear"} & set(report.codes):
+        report = _not_tested(report, "further calls, after this fault")
+    else:
+        report = _with_angles(report, caller, pairs, noise)
         report = _with_batches(report, caller, noise)
         report = _with_step(report, caller, noise)
     return _checked_writes(report, caller)
@@ -619,7 +631,7 @@ def _with_pairs(report: Report, pairs: _Pairs, fit: _Fit, noise: float) -> Repor
 def _fault_offset(offset: float) -> Fault:
     return Fault(
         "offset",
-        f"every position is turned as if it were {_number(offset)} more",
+        f"every position is turned as if it were {number(offset)} more",
         "unharmed if queries and keys have it alike; wrong where only one of them has",
         "a constant offset in the function and a cache's length that the caller adds twice look "
         "alike from here: look for both",
@@ -704,7 +716,7 @@ def _with_axes(
     if shared:
         fault = Fault(
             "axes",
-            f"pairs {_spans(shared)} follow more than one axis of the positions, or none alone",
+            f"pairs {spans(shared)} follow more than one axis of the positions, or none alone",
             "right for text, whose axes are equal, and wrong for images",
             "let each pair take its angle from one axis",
         )
@@ -750,6 +762,12 @@ def _phases(
     return np.asarray(y[:, c] + 1j * y[:, d])
 
 
+def _unit_phases(caller: _Caller, pairs: _Pairs, positions: Array) -> NDArray[np.complex128]:
+    """The same from unit vectors, one pair at a time, as in the first call."""
+    where = np.broadcast_to(positions, (caller.position_axes, len(positions)))
+    return _complex(caller.matrices(where), pairs)[0]
+
+
 def _with_calls(
     report: Report,
     caller: _Caller,
@@ -760,14 +778,16 @@ def _with_calls(
     steps: Array,
 ) -> Report:
     """A second call, of near positions alone: from a stale table, or with other frequencies?"""
-    near = steps[steps <= NEAR]
-    z = _phases(caller, pairs, near)
+    report = replace(report, tested=(*report.tested, "second call"))
+    near = steps[steps <= NEAR][::-1]  # in another order than in the first call
+    first = first[: len(near)][::-1]
+    z = _unit_phases(caller, pairs, near)
     tolerance = 8 * noise * report.attention_factor + 1e-5
-    if np.abs(z - first[: len(near)]).max() <= tolerance:
+    if np.abs(z - first).max() <= tolerance:
         return report
-    again = _phases(caller, pairs, np.append(near, steps[-1]))
-    if np.abs(again[:-1] - first[: len(near)]).max() <= tolerance:
-        close = _fit(z, near, noise)
+    again = _unit_phases(caller, pairs, np.append(near, steps[-1]))
+    if np.abs(again[:-1] - first).max() <= tolerance:
+        close = _fit(z[::-1], near[::-1], 2 * noise, 2.0**-22)
         by_pair = {k: i for i, k in enumerate(_layout(pairs.entries)[3])}
         frequencies, bars = report.frequencies.copy(), report.frequency_errors.copy()
         for k, i in by_pair.items():
@@ -786,7 +806,7 @@ def _with_calls(
             attention_factor=factor,
             notes=(*report.notes, note),
         )
-    shifted = _phases(caller, pairs, near + 1)
+    shifted = _unit_phases(caller, pairs, near + 1)
     if np.abs(shifted - z).max() <= tolerance:
         fault = Fault(
             "stale_table",
@@ -813,13 +833,18 @@ def _with_angles(report: Report, caller: _Caller, pairs: _Pairs, noise: float) -
     bars = _of_pairs(report.frequency_errors, pairs)
 
     def misses(positions: Floats) -> Floats:
-        where = positions + report.offset
-        return np.abs(_wrap(np.angle(z) - np.multiply.outer(where, omega)))
+        where = np.where(np.isfinite(positions), positions, 0) + report.offset
+        return np.asarray(np.abs(_wrap(np.angle(z) - np.multiply.outer(where, omega))))
 
     error = misses(odd.astype(np.float64))
     at = int(np.searchsorted(odd, 100_001)) - 1 if report.reach >= 100_000 else len(odd) - 1
     at = int(np.flatnonzero(odd <= 100_000)[-1]) if odd[0] <= 100_000 else at
-    report = replace(report, angle_error=float(error[at].max()), angle_at=int(odd[at]))
+    report = replace(
+        report,
+        angle_error=float(error[at].max()),
+        angle_at=int(odd[at]),
+        tested=(*report.tested, "angles"),
+    )
     known = 8 * noise + 1e-5 + np.multiply.outer(odd, bars + 4 * FLOAT32 * np.abs(omega))
     if np.all(error <= known):
         return report
@@ -885,10 +910,10 @@ def _predicted(report: Report, x: Floats, positions: Array) -> Floats:
     turned = (x[..., a] + 1j * x[..., b]) * np.exp(1j * angles) * report.attention_factor
     still_in = np.setdiff1d(np.arange(report.head_dim), pairs.entries)
     still_out = np.setdiff1d(np.arange(report.head_dim), pairs.outputs)
-    y = np.zeros(turned.shape[:-1] + (report.head_dim,))
+    y = np.zeros((*turned.shape[:-1], report.head_dim))
     y[..., still_out] = x[..., still_in]
     y[..., c], y[..., d] = turned.real, turned.imag
-    return y
+    return np.asarray(y, np.float64)
 
 
 def _random(*shape: int) -> Floats:
@@ -901,7 +926,8 @@ def _tolerance(report: Report, noise: float) -> float:
 
 def _with_linearity(report: Report, caller: _Caller, noise: float) -> Report:
     """A vector that is no unit vector: turned by the same matrix?"""
-    positions = np.array([0, 1, 2, 7, 13, 14, 15, 16])
+    positions = np.array([0, 1, 2, 4, 8, 16, 32, 64])  # which no rounding changes
+    positions = positions.clip(max=max(report.reach, 1))
     x = 3 * _random(8, caller.width)
     y, expected = caller.rows(x, positions), _predicted(report, x, positions)
     if np.abs(y - expected).max() <= 3 * _tolerance(report, noise) or report.notes:
@@ -927,6 +953,7 @@ def _with_batches(report: Report, caller: _Caller, noise: float) -> Report:
         return _not_tested(report, "axes of heads and of a batch (axes='seq')")
     form = _form_that_works(caller, forms)
     if isinstance(form, str) and form in AXES:
+        report = replace(report, tested=(*report.tested, "ragged rows", "axis of heads"))
         found = _effective_positions(report, caller, form)
         fault = None if found is None else _batch_fault(*found)
         report = replace(report, axes=report.axes if report.axes != "seq" else f"seq, {form}")
@@ -1006,7 +1033,7 @@ def _batch_fault(found: NDArray[np.int64], positions: Array) -> Fault:
     if np.array_equal(found, by_head) or head_number or np.array_equal(found, other_row):
         return Fault(
             "wrong_axis",
-            "vectors are turned by the axis of heads, or of the batch, and not by that of positions",
+            "vectors are turned by the axis of heads or of the batch, not by that of positions",
             "those of one head at all positions depend on no position, or on those of other texts",
             "let cosines have shape (batch, 1, seq, width) beside (batch, heads, seq, width)",
         )
@@ -1029,6 +1056,7 @@ def _batch_fault(found: NDArray[np.int64], positions: Array) -> Fault:
 
 def _with_step(report: Report, caller: _Caller, noise: float) -> Report:
     """A full pass, then the last token alone, as with a cache; and a chunk of three."""
+    report = replace(report, tested=(*report.tested, "cached step"))
     x = _random(7, caller.width)
     positions = np.arange(20, 27)
     full = caller.rows(x, positions)
@@ -1094,7 +1122,7 @@ def _kinds_of_layer(expect: Any, width: int) -> list[LayerRotation]:
 
 def _of_module(module: Any) -> LayerRotation:
     """The settings of a ``RotaryPositionalEncoding``, of which this file knows only the names."""
-    frequencies = tuple(float(each) for each in np.asarray(module.frequencies, np.float64))
+    frequencies = tuple(np.asarray(module.frequencies, np.float64).tolist())
     axes = module.pair_axes
     return LayerRotation(
         head_dim=int(module.head_dim),
@@ -1107,15 +1135,18 @@ def _of_module(module: Any) -> LayerRotation:
     )
 
 
-def _judged(report: Report, kind: LayerRotation, expect: Any, caller: _Caller) -> Report:
-    """The report with its faults against one kind of layer."""
+def compare(report: Report, kind: LayerRotation) -> Report:
+    """A report of `examine` without ``expect``, with its faults against one kind of layer."""
     report = replace(report, expected=kind)
+    if kind.pair_axes is not None and report.pair_axes is None:
+        axes = max(kind.pair_axes) + 1
+        report = _not_tested(report, f"which axis turns a pair (position_axes={axes})")
     broken = {"positions_ignored", "not_a_rotation", "stale_table", "not_finite"}
     if report.layout is None or broken & set(report.codes):
         if report.layout is None and not report.faults:
             report = _with(report, _fault_unturned())
         return report
-    for compare in (
+    for check_one in (
         _compare_layout,
         _compare_direction,
         _compare_part,
@@ -1124,7 +1155,7 @@ def _judged(report: Report, kind: LayerRotation, expect: Any, caller: _Caller) -
         _compare_axes,
         _compare_length,
     ):
-        fault = compare(report, kind)
+        fault = check_one(report, kind)
         if fault is not None:
             report = _with(report, fault)
     return report
@@ -1184,7 +1215,9 @@ def _found(report: Report) -> LayerRotation:
 def _scores_off(expected: LayerRotation, **changed: Any) -> str:
     """By how much scores are off if only these fields are as they were found."""
     other = replace(expected, **changed)
-    parts = [f"{_score_error(other, expected, n):.2g} at distance {_int(n)}" for n in (1, 100)]
+    parts = [
+        f"{_score_error(other, expected, n):.2g} at distance {_int(n)}" for n in (1, 100, 10_000)
+    ]
     return f"off by {', '.join(parts)} (their standard deviation is 1)"
 
 
@@ -1255,84 +1288,102 @@ def _compare_frequencies(report: Report, kind: LayerRotation) -> Fault | None:
     different = np.abs(found - expected) > tolerance
     if not different.any():
         return None
-    code, what, remedy = _explain_frequencies(found, kind, different, bars)
-    same = _scores_off(
-        replace(kind, frequencies=tuple(expected.tolist())), frequencies=tuple(found.tolist())
-    )
-    return Fault(code, what, same, remedy)
+    why = _explain_frequencies(found, kind, different, bars)
+    consequence = _scores_off(kind, frequencies=tuple(found.tolist()))
+    return Fault(why.code, why.difference, consequence, why.remedy)
+
+
+class _Explanation(NamedTuple):
+    code: str
+    difference: str
+    remedy: str
 
 
 def _explain_frequencies(
     found: Floats, kind: LayerRotation, different: NDArray[np.bool_], bars: Floats
-) -> tuple[str, str, str]:
-    expected = np.array(kind.frequencies)
-    pairs = len(expected)
+) -> _Explanation:
+    """Why frequencies differ: the likeliest cause that reproduces them within their error bars."""
 
     def fits(candidate: Floats, extra: float = OTHER_FREQUENCIES) -> bool:
         return bool(np.all(np.abs(found - candidate) <= 4 * bars + extra * np.abs(candidate)))
 
-    spans = _spans(np.flatnonzero(different).tolist())
-    for name, rounded in ROUNDINGS.items():
-        for source in (expected, expected.astype(np.float32)):
-            if fits(rounded(source), 1e-6) or fits(1 / rounded(1 / source.clip(1e-30)), 1e-6):
-                return (
-                    "half_frequencies",
-                    f"frequencies are rounded to {name}, up to "
-                    f"{np.abs(found / expected - 1)[expected > 0].max():.1e} off",
-                    "keep inv_freq in float32 when the model is cast",
-                )
-    if kind.base is not None:
-        plain = kind.base ** (-np.arange(pairs) / pairs)
-        if kind.rope_type not in ("default", "mrope") and fits(plain):
-            ratio = (plain / expected)[expected > 0].max()
-            return (
-                "scaling",
-                f"scaling {kind.rope_type!r} is ignored: up to {_number(ratio)}× on pairs {spans}",
-                "give it the frequencies of rotary_frequencies(**rope_parameters), not a base",
-            )
-        whole = kind.base ** (-2 * np.arange(pairs) / kind.head_dim)
-        if 2 * pairs < kind.head_dim and fits(whole):
-            return (
-                "spacing",
-                f"frequencies are spaced as for all {kind.head_dim} entries of a head, not for the "
-                f"{2 * pairs} that turn",
-                f"divide the exponent by rotary_dim = {2 * pairs}",
-            )
-        spread = kind.base ** (-np.arange(pairs) / max(pairs - 1, 1))
-        if fits(spread) and kind.rope_type in ("default", "mrope"):
-            return (
-                "spacing",
-                "exponents run from 0 to 1 with both ends, as in tensor2tensor",
-                "let pair i have base**(-2*i/rotary_dim)",
-            )
+    where = spans(np.flatnonzero(different).tolist())
+    explained = _half_frequencies(found, kind, fits) or _other_formula(found, kind, fits, where)
+    if explained is not None:
+        return explained
+    expected = np.array(kind.frequencies)
     ratios = found[expected > 0] / expected[expected > 0]
-    if np.allclose(ratios, ratios[0], rtol=1e-4):
-        return (
+    if np.allclose(ratios, ratios[0], rtol=min(1e-4, abs(ratios[0] - 1) / 10)):
+        return _Explanation(
             "frequencies",
-            f"all frequencies are {_number(ratios[0])} times those of the model",
+            f"all frequencies are {number(ratios[0])} times those of the model",
             "look for a factor of linear scaling that is applied once too often, or not at all",
         )
-    mine = _describe(found, bars, 2 * pairs)
-    if mine.base is not None:
-        base = f"{_number(mine.base)}"
-        wanted = "" if kind.base is None else f" and the model's is {_number(kind.base)}"
-        return (
+    base = _describe(found, bars, 2 * len(found)).base
+    if base is not None:
+        wanted = "" if kind.base is None else f" and the model's is {number(kind.base)}"
+        scaled = kind.rope_type not in (None, "default", "mrope")
+        missing = f"; or its scaling is missing, {kind.rope_type!r}" if scaled else ""
+        return _Explanation(
             "base",
-            f"the base is {base}{wanted}; pairs {spans} differ",
-            "take rope_theta from the model's configuration"
-            + (
-                f"; or scaling is missing, {kind.rope_type!r}"
-                if kind.rope_type not in (None, "default", "mrope")
-                else ""
-            ),
+            f"the base is {number(base)}{wanted}; pairs {where} differ",
+            f"take rope_theta from the model's configuration{missing}",
         )
     first = int(np.flatnonzero(different)[0])
-    return (
+    return _Explanation(
         "frequencies",
-        f"pairs {spans} differ; pair {first} turns by {found[first]:.6g} a position and the "
+        f"pairs {where} differ; pair {first} turns by {found[first]:.6g} a position and the "
         f"model's by {expected[first]:.6g}",
         "give it the frequencies of rotary_frequencies(**rope_parameters)",
     )
+
+
+def _half_frequencies(
+    found: Floats, kind: LayerRotation, fits: Callable[..., bool]
+) -> _Explanation | None:
+    expected = np.array(kind.frequencies)
+    for name, rounded in ROUNDINGS.items():
+        of_single = rounded(expected.astype(np.float32))
+        if fits(rounded(expected), 1e-6) or fits(of_single, 1e-6):
+            worst = np.abs(found / expected - 1)[expected > 0].max()
+            return _Explanation(
+                "half_frequencies",
+                f"frequencies are rounded to {name}, up to {worst:.1e} off",
+                "keep inv_freq in float32 when the model is cast",
+            )
+    return None
+
+
+def _other_formula(
+    found: Floats, kind: LayerRotation, fits: Callable[..., bool], where: str
+) -> _Explanation | None:
+    """The model's base without its scaling, or with exponents of another width."""
+    if kind.base is None:
+        return None
+    expected, pairs = np.array(kind.frequencies), len(found)
+    index = np.arange(pairs)
+    plain = kind.base ** (-index / pairs)
+    if kind.rope_type not in ("default", "mrope") and fits(plain):
+        ratio = (plain / expected.clip(1e-300))[expected > 0].max()
+        return _Explanation(
+            "scaling",
+            f"scaling {kind.rope_type!r} is ignored: up to {number(ratio)}× on pairs {where}",
+            "give it the frequencies of rotary_frequencies(**rope_parameters), not a base",
+        )
+    if 2 * pairs < kind.head_dim and fits(kind.base ** (-2 * index / kind.head_dim)):
+        return _Explanation(
+            "spacing",
+            f"frequencies are spaced as for all {kind.head_dim} entries of a head, not for the "
+            f"{2 * pairs} that turn",
+            f"divide the exponent by rotary_dim = {2 * pairs}",
+        )
+    if fits(kind.base ** (-index / max(pairs - 1, 1))):
+        return _Explanation(
+            "spacing",
+            "exponents run from 0 to 1 with both ends, as in tensor2tensor",
+            "let pair i have base**(-2*i/rotary_dim)",
+        )
+    return None
 
 
 def _compare_factor(report: Report, kind: LayerRotation) -> Fault | None:
@@ -1356,13 +1407,13 @@ def _compare_axes(report: Report, kind: LayerRotation) -> Fault | None:
     if kind.pair_axes is None or report.pair_axes == kind.pair_axes:
         return None
     if report.pair_axes is None:
-        return None  # position_axes was 1: said in what was not tested
+        return None  # position_axes was 1, which compare says
     different = [
         k for k, (a, b) in enumerate(zip(report.pair_axes, kind.pair_axes, strict=False)) if a != b
     ]
     return Fault(
         "axes",
-        f"pairs {_spans(different)} follow other axes of the positions than the model's",
+        f"pairs {spans(different)} follow other axes of the positions than the model's",
         "right for text, whose axes are equal, and wrong for images and video",
         "take the axis of each pair from mrope_section and mrope_interleaved",
     )
@@ -1381,6 +1432,12 @@ def _compare_length(report: Report, kind: LayerRotation) -> Fault | None:
 
 
 # ---- Words
+
+
+def base_of(report: Report) -> float | None:
+    """The base of the frequencies that were read, rounded as far as their error bars allow; None
+    where they have no single base."""
+    return _describe(report.frequencies, report.frequency_errors, report.head_dim).base
 
 
 class _Description(NamedTuple):
@@ -1408,12 +1465,12 @@ def _describe(omega: Floats, bars: Floats, head_dim: int) -> _Description:
     slope, intercept = _line(index[:end], np.log(omega[:end]), tolerance[:end])
     base = _rounded_base(math.exp(-slope * pairs), omega, bars, end)
     scale = math.exp(-intercept)
-    divided = "" if abs(scale - 1) < 1e-4 else f", all divided by {_number(scale)}"
+    divided = "" if abs(scale - 1) < 1e-4 else f", all divided by {number(scale)}"
     if end == turning:
         other = _other_explanations(base, pairs, head_dim) if divided == "" else ()
         if divided:
-            other = (f"linear scaling by {_number(scale)} of base {_number(base)}",)
-        return _Description(f"base {_number(base)}, no pair slowed{divided}{tail}", base, other)
+            other = (f"linear scaling by {number(scale)} of base {number(base)}",)
+        return _Description(f"base {number(base)}, no pair slowed{divided}{tail}", base, other)
     for name, rounded in ROUNDINGS.items():
         values = omega[:turning]
         bits = {"bfloat16": 2.0**-8, "float16": 2.0**-10}[name]
@@ -1422,7 +1479,7 @@ def _describe(omega: Floats, bars: Floats, head_dim: int) -> _Description:
         ) and np.all(bars[:turning] < values * bits / 16):
             slope, _ = _line(index[:turning], np.log(values), np.full(turning, bits))
             near = _rounded_value(math.exp(-slope * pairs), 0.03)
-            return _Description(f"base about {_number(near)}, rounded to {name}{tail}", near)
+            return _Description(f"base about {number(near)}, rounded to {name}{tail}", near)
     ratio = math.exp(intercept) * base ** (-index / pairs) / omega.clip(1e-300)
     last = ratio[turning - 1]
     slowed = next(
@@ -1433,13 +1490,13 @@ def _describe(omega: Floats, bars: Floats, head_dim: int) -> _Description:
     if end >= 2 and turning - slowed >= 2 and last > 1:
         ramp = _ramp(ratio[end:slowed], last, omega, end, slowed, base, pairs)
         return _Description(
-            f"base {_number(base)}{divided}: pairs 0–{end - 1} kept, {slowed}–{turning - 1} divided "
-            f"by {_number(last)}{tail}",
+            f"base {number(base)}{divided}: pairs 0–{end - 1} kept, {slowed}–{turning - 1} "
+            f"divided by {number(last)}{tail}",
             None,
             ramp,
         )
     return _Description(
-        f"no single base: pairs 0–{end - 1} have {_number(base)}, and the last is {_number(last)} "
+        f"no single base: pairs 0–{end - 1} have {number(base)}, and the last is {number(last)} "
         f"times slower than that{tail}",
         None,
         ("a list of divisors (longrope), or a table of its own",),
@@ -1471,7 +1528,7 @@ def _rounded_value(value: float, relative: float) -> float:
 def _rounded_base(base: float, omega: Floats, bars: Floats, end: int) -> float:
     """The base, rounded as far as its own error allows."""
     relative = bars[end - 1] / max(omega[end - 1], 1e-300) * len(omega) / max(end - 1, 1)
-    return _rounded_value(base, min(0.01, 4 * relative + 1e-5))
+    return _rounded_value(base, min(0.01, 4 * relative + 3e-6))
 
 
 def _other_explanations(base: float, pairs: int, head_dim: int) -> tuple[str, ...]:
@@ -1483,12 +1540,12 @@ def _other_explanations(base: float, pairs: int, head_dim: int) -> tuple[str, ..
             factor = (base / smaller) ** ((width - 2) / width)
             near = _rounded_value(factor, 2e-4)
             if factor > 1.01 and _digits(near) <= 2:
-                found.append(f"base {_number(smaller)} under NTK-aware scaling by {_number(near)}")
+                found.append(f"base {number(smaller)} under NTK-aware scaling by {number(near)}")
     if width < head_dim:
         whole = base ** (head_dim / width)
         near = _rounded_value(whole, 1e-3)
-        if _digits(near) <= 2 and _digits(base) > 2:
-            found.append(f"base {_number(near)} spaced over the whole head of {head_dim}")
+        if _digits(near) <= 2 and (_digits(base) > 2 or base < 500):
+            found.append(f"base {number(near)} spaced over the whole head of {head_dim}")
     return tuple(found)
 
 
@@ -1514,6 +1571,16 @@ def _ramp(
         if np.abs(line - share).max() < 0.01:
             found.append(f"the pairs between are {name}")
     return tuple(found) or ("the pairs between follow neither YaRN's ramp nor Llama 3's",)
+
+
+def describe_frequencies(frequencies: Sequence[float], head_dim: int) -> str:
+    """What became of a base, in words, from exact frequencies: which pairs are slowed, and by what.
+
+    >>> describe_frequencies([1.0, 0.1, 0.01, 0.001], 8)
+    'base 10,000, no pair slowed'
+    """
+    omega = np.array(frequencies, np.float64)
+    return _describe(omega, np.zeros_like(omega), head_dim).text
 
 
 def _lines(report: Report) -> tuple[_Line, ...]:
@@ -1545,20 +1612,21 @@ def _lines(report: Report) -> tuple[_Line, ...]:
     if report.pair_axes is not None:
         lines.append(_Line("axes", _brief(report.pair_axes), ("axes",)))
     lines += [
-        _Line("offset", _number(report.offset), ("offset", "phase")),
+        _Line("offset", number(report.offset), ("offset", "phase")),
         _Line(
             "positions",
             f"up to {_int(report.reach)}",
             ("bfloat16_positions", "float16_positions", "far", "not_finite", "positions_ignored"),
         ),
-        _Line(
-            "angles",
-            f"error {report.angle_error:.1g} at {_int(report.angle_at)}",
-            ("half_angles",),
-        ),
+    ]
+    if "angles" in report.tested:
+        error = f"error {report.angle_error:.1g} at {_int(report.angle_at)}"
+        lines.append(_Line("angles", error, ("half_angles",)))
+    calls = [each for each in report.tested if each != "angles"]
+    lines.append(
         _Line(
             "calls",
-            "second call, ragged rows, axis of heads, one step",
+            ", ".join(calls),
             (
                 "stale_table",
                 "second_call",
@@ -1570,8 +1638,8 @@ def _lines(report: Report) -> tuple[_Line, ...]:
                 "writes_input",
                 "raises",
             ),
-        ),
-    ]
+        )
+    )
     named = {code for line in lines for code in line.codes}
     rest = tuple(code for code in report.codes if code not in named)
     if rest:
@@ -1580,9 +1648,9 @@ def _lines(report: Report) -> tuple[_Line, ...]:
     done = []
     for line in lines:
         wrong = [by_code[code].difference for code in line.codes if code in by_code]
-        unread = blank and report.faults and line.name not in ("positions", "calls", "rotation")
+        unread = blank and bool(report.faults)
         fine = "ok" if report.expected is not None or line.name in ("calls", "angles") else ""
-        if not line.codes or unread:
+        if not line.codes or unread or not line.found:
             fine = ""
         done.append(line._replace(verdict="FAULT: " + "; ".join(wrong) if wrong else fine))
     return tuple(done)
@@ -1592,7 +1660,7 @@ def _int(value: Any) -> str:
     return f"{int(value):,}"
 
 
-def _number(value: float) -> str:
+def number(value: float) -> str:
     """A number in at most six digits, with commas for thousands."""
     rounded = float(f"{value:.6g}")
     if abs(rounded) >= 1e15 or (rounded != 0 and abs(rounded) < 1e-4):
@@ -1604,7 +1672,7 @@ def _range(start: int, width: int) -> str:
     return f"{start}–{start + width - 1}"
 
 
-def _spans(numbers: Sequence[int]) -> str:
+def spans(numbers: Sequence[int]) -> str:
     """[0, 1, 2, 5] as "0–2, 5"."""
     parts: list[list[int]] = []
     for each in numbers:

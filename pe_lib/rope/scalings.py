@@ -150,8 +150,9 @@ def rotary_frequencies(
 
     A field that is missing, out of range, or not used by the ``rope_type`` gets a ``ValueError``
     that names it, its value and what is allowed; None counts as left out, but for ``truncate``.
-    There is one exception: ``seq_len``, ``max_position_embeddings`` and ``original_max_position_embeddings`` describe the
-    model rather than its scaling, so every type accepts them. A value of a wrong type, such as
+    ``seq_len``,
+    ``max_position_embeddings`` and ``original_max_position_embeddings`` describe the model rather
+    than its scaling, so every type accepts them. A value of a wrong type, such as
     ``factor="4"``, and an unknown name get a ``TypeError``.
 
     >>> fields = {"rope_theta": 100, "rope_type": "linear", "factor": 4}
@@ -383,6 +384,11 @@ def _factor_or_ratio(factor: float | None, longest: int | None, trained: int) ->
             f"{longest} where factor is left out, got {trained}"
         )
     return longest / trained
+
+
+def fields_of(rope_type: str) -> tuple[str, ...]:
+    """The fields that a type uses."""
+    return tuple(name for name in inspect.signature(SCALINGS[rope_type]).parameters)
 
 
 def _used_fields(
