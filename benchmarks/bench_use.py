@@ -17,10 +17,10 @@ from x_transformers.x_transformers import ScaledSinusoidalEmbedding
 import pe_lib.numpy
 import pe_lib.torch
 from benchmarks.peers import tutorial_at
-from pe_lib import _exact
+from pe_lib import _angles
+from pe_lib._angles import block_of_rotations
 from pe_lib._checks import Layout
-from pe_lib._rows_torch import SplitFactors
-from pe_lib.numpy import _block_of_rotations
+from pe_lib.torch._rotation import SplitFactors
 
 ROWS, WIDTH = 4096, 512
 BATCH = (32, 512, 512)
@@ -98,7 +98,7 @@ def test_rotary(benchmark: Any, name: str, seq_len: int, dtype: str) -> None:
     q = torch.randn(1, seq_len, 32, 128).to(getattr(torch, dtype)).transpose(1, 2)
     positions = torch.arange(5, 5 + seq_len)
     layers = {
-        layout: pe_lib.torch.RotaryPositionalEncoding(128, 4096, layout=layout)
+        layout: pe_lib.torch.RotaryPositionalEncoding(128, layout=layout)
         for layout in ("interleaved", "split")
     }
     tables = {layout: layer.tables(positions) for layout, layer in layers.items()}
@@ -149,7 +149,7 @@ def test_step(benchmark: Any, name: str, batch: int, dtype: str) -> None:
     position_ids = torch.full((batch, 1), 5)
     cos, sin = LlamaRotaryEmbedding(LlamaConfig(head_dim=128))(q, position_ids)
     layout: Layout = "split" if "split" in name else "interleaved"
-    rotary = pe_lib.torch.RotaryPositionalEncoding(128, 4096, layout=layout)
+    rotary = pe_lib.torch.RotaryPositionalEncoding(128, layout=layout)
     tables = rotary.tables(position_ids)
     with torch.no_grad():
         if name.startswith("transformers"):
@@ -165,11 +165,11 @@ def test_construction(benchmark: Any, name: str) -> None:
     x = torch.randn(1, 512, 512)
 
     def forget() -> None:
-        for cache in (_exact.frequencies, _exact.grid, _block_of_rotations):
+        for cache in (_angles.exact_frequencies, _angles.grid, block_of_rotations):
             cache.cache_clear()
 
     def ours() -> Tensor:
-        return pe_lib.torch.SinusoidalPositionalEncoding(512, 512)(x)
+        return pe_lib.torch.SinusoidalPositionalEncoding(512)(x)
 
     peer = {"pe_lib": ours, "positional-encodings": lambda: PositionalEncoding1D(512)(x)}[name]
     benchmark.pedantic(peer, setup=forget, rounds=20)
@@ -192,8 +192,8 @@ def test_add(benchmark: Any, name: str) -> None:
     """x + PE with everything cached, and with the paper's √d_model."""
     label(benchmark, "add", name)
     x = torch.randn(BATCH)
-    plain = pe_lib.torch.SinusoidalPositionalEncoding(BATCH[2], BATCH[1])
-    scaled = pe_lib.torch.SinusoidalPositionalEncoding(BATCH[2], BATCH[1], scale_input=True)
+    plain = pe_lib.torch.SinusoidalPositionalEncoding(BATCH[2])
+    scaled = pe_lib.torch.SinusoidalPositionalEncoding(BATCH[2], scale_input=True)
     peer = Summer(PositionalEncoding1D(BATCH[2]))
     table = pe_lib.torch.sinusoidal_table(BATCH[1], BATCH[2])
     with torch.no_grad():

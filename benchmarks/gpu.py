@@ -60,13 +60,16 @@ def builders(seq_len: int, d_model: int) -> dict[str, tuple[int, Callable[[], ob
     """Each task: the bytes it must move, and the call. A table starts elsewhere every time."""
     starts = count(1000, 997)
     x = torch.randn(8, seq_len, d_model, device="cuda")
-    module = SinusoidalPositionalEncoding(d_model, seq_len, scale_input=True).cuda()
+    module = SinusoidalPositionalEncoding(d_model, scale_input=True).cuda()
     row, both = seq_len * d_model * x.itemsize, 2 * x.nbytes
 
     def build(start: int) -> torch.Tensor:
         return sinusoidal_table(seq_len, d_model, start=start, device="cuda")
 
-    rotary, heads = RotaryPositionalEncoding(d_model), RotaryPositionalEncoding(128, seq_len)
+    rotary, heads = (
+        RotaryPositionalEncoding(d_model, layout="interleaved"),
+        RotaryPositionalEncoding(128, layout="interleaved"),
+    )
     q = torch.randn(64, 32, 1, 128, device="cuda", dtype=torch.bfloat16)
     heads(q)  # a graph reads the rows that are cached when it is compiled
     compiled_heads = torch.compile(heads, fullgraph=True)
