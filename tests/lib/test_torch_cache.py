@@ -199,7 +199,7 @@ def test_a_parameter_uses_cached_rows() -> None:
 def test_a_compiled_graph_computes_rows_unless_one_offset_or_tables_give_them(
     layout: Any,
 ) -> None:
-    """As the page of the library says of `torch.compile`. Angles are computed as integers, with shifts of bits."""
+    """As the page of the library says. Angles are computed as integers, with shifts of bits."""
     x, ids = torch.randn(2, 3, 5, 8), torch.randint(0, 64, (2, 5))
     rotary = RotaryPositionalEncoding(8, layout=layout)
     rotary(x)
