@@ -176,7 +176,8 @@ def _frequencies(kind: LayerRotation) -> str:
             text += f" ×{given['factor']:g}"
         if given.get("original_max_position_embeddings") is not None:
             text += f" from {int(given['original_max_position_embeddings']):,}"
-        text += f": {doctor.describe_frequencies(kind.frequencies, kind.head_dim)}"
+        became = doctor.describe_frequencies(kind.frequencies, kind.head_dim)
+        text += f": {became.removeprefix(f'base {doctor.number(kind.base or 0)}').lstrip(':, ')}"
     return text
 
 

@@ -242,7 +242,7 @@ def _text_model(fields: Fields) -> Fields:
         part = fields.get(name)
         if isinstance(part, Mapping):
             inner = _text_model(dict(part))
-            if "model_type" not in inner:  # old files of larger models leave it out
+            if inner.get("model_type") is None:  # old files of larger models leave it out
                 own = family_of(fields.get("model_type"))
                 inner["model_type"] = own.get("text", fields.get("model_type"))
             return inner
@@ -406,7 +406,7 @@ class _Reader:
             given["partial_rotary_factor"] = default["partial_rotary_factor"]
         return given
 
-    def rotation(self, kind: str | None, width: int, parameters: Fields) -> LayerRotation | None:
+    def rotation(self, kind: str | None, width: int, parameters: dict[str | None, Any]) -> LayerRotation | None:
         kind = self.family.get("labels", {}).get(kind, kind)
         given = parameters.get(kind, parameters.get(None))
         if given is None:

@@ -1,7 +1,7 @@
 """The table of RoPE by model family, made by running the doctor over the installed transformers.
 
-``python tests/lib/make_rope_families.py`` writes ``pe_lib/rope/families.json``; with ``--check`` it compares
-instead, and with names of families it looks at these alone and prints what it read.
+``python tests/lib/make_rope_families.py`` writes ``pe_lib/rope/families.json``; with ``--check`` it
+compares instead, and with names of families it looks at these alone and prints what it read.
 
 Each family is built small, with random weights, from its own default configuration, and reads a few
 tokens while its rotation is watched: which layers call it and with what. The doctor then turns
@@ -81,6 +81,10 @@ SMALL: dict[str, Any] = {
     "zero_expert_num": 2,
     "text_vocab_size": 64,
     "codebook_size": 64,
+    "linear_num_value_heads": 2,
+    "linear_num_key_heads": 2,
+    "linear_key_head_dim": 16,
+    "linear_value_head_dim": 16,
 }
 LATENT = {
     "num_key_value_heads": 4,
@@ -249,16 +253,7 @@ def watching(model_type: str, model: nn.Module, calls: list[Call]) -> Iterator[d
     now = {"layer": -1}
     embeddings: list[Embedding] = []
     norms: dict[int, set[str]] = defaultdict(set)
-    handles = []
-    for owner, parts in model.named_modules():
-        if isinstance(parts, nn.ModuleList) and len(parts) > 1 and ".0." not in f"{owner}.":
-            for index, layer in enumerate(parts):
-                handles.append(layer.register_forward_pre_hook(_set(now, index)))
-    for name, module in model.named_modules():
-        if re.search("rot|rope", type(module).__name__.lower()):
-            handles.append(module.register_forward_hook(_remember(embeddings), with_kwargs=True))
-        if NORMS.search(name):
-            handles.append(module.register_forward_hook(_norm(norms, now, name.split(".")[-1])))
+    handles = list(_hooks(model, now, embeddings, norms))
     code = sys.modules[type(model).__module__]
     patched = {
         name: value
@@ -268,12 +263,8 @@ def watching(model_type: str, model: nn.Module, calls: list[Call]) -> Iterator[d
 
     def watched(original: Callable[..., Any]) -> Callable[..., Any]:
         def call(*arguments: Any, **options: Any) -> Any:
-            used = tuple(
-                each
-                for each in embeddings
-                if {id(t) for t in _flat(each.output)}
-                & {id(t) for t in _flat([arguments, options])}
-            )
+            given = {id(tensor) for tensor in _flat([arguments, options])}
+            used = tuple(each for each in embeddings if {id(t) for t in _flat(each.output)} & given)
             before = bool(norms[now["layer"]])
             calls.append(Call(now["layer"], original, arguments, options, used, before))
             return original(*arguments, **options)
@@ -289,6 +280,23 @@ def watching(model_type: str, model: nn.Module, calls: list[Call]) -> Iterator[d
             setattr(code, name, value)
         for handle in handles:
             handle.remove()
+
+
+def _hooks(
+    model: nn.Module,
+    now: dict[str, int],
+    embeddings: list[Embedding],
+    norms: dict[int, set[str]],
+) -> Iterator[Any]:
+    """Hooks that keep the number of the layer, the cosines that were made, the norms that ran."""
+    for name, module in model.named_modules():
+        if isinstance(module, nn.ModuleList) and len(module) > 1 and ".0." not in f"{name}.":
+            for index, layer in enumerate(module):
+                yield layer.register_forward_pre_hook(_set(now, index))
+        if re.search("rot|rope", type(module).__name__.lower()):
+            yield module.register_forward_hook(_remember(embeddings), with_kwargs=True)
+        if NORMS.search(name):
+            yield module.register_forward_hook(_norm(norms, now, name.split(".")[-1]))
 
 
 def _set(now: dict[str, int], index: int) -> Callable[..., None]:
@@ -395,9 +403,19 @@ def _moved(value: Any, positions: Tensor) -> Any:
 # ---- The same where no small model runs: the module of cosines and the function, by themselves
 
 
+def default_config(model_type: str) -> Any:
+    """The family's default, with a width of heads where its own sizes give no whole one."""
+    kind = CONFIG_MAPPING[model_type]
+    config = kind()
+    sizes = [getattr(config, name, None) for name in ("hidden_size", "num_attention_heads")]
+    if None not in sizes and sizes[0] % sizes[1] and getattr(config, "head_dim", None) is None:
+        return kind(head_dim=128)
+    return config
+
+
 def functions_alone(model_type: str) -> dict[str | None, doctor.Report]:
     """For each kind of layer the doctor's report on a family's own module and function."""
-    config = CONFIG_MAPPING[model_type]()
+    config = default_config(model_type)
     name = model_type_to_module_name(model_type)
     code = None
     for file in sorted((MODELS / name).glob("modeling_*.py")):
@@ -558,7 +576,7 @@ def unturned_rules(watched: Watched, turned: set[int]) -> Iterator[dict[str, Any
     yield {"unturned": {"list": "no_rope_layers"}}
 
 
-WIDTHS = ("head_dim", "hidden_size", "qk_rope_head_dim")
+WIDTHS = ("qk_rope_head_dim", "head_dim", "hidden_size")
 AXES_RULES = (None, "sections", "interleaved", "ernie", "alternate")
 
 
@@ -589,7 +607,8 @@ def record(model_type: str) -> dict[str, Any]:
     if any(of_code(each) != of_code(first) for each in reports.values()):
         raise NotRead("its layers have different layouts")
     complete(family, first)
-    norms = sorted(set().union(*watched.norms.values())) if watched.norms else []
+    ran = set().union(*watched.norms.values())
+    norms = sorted(ran, key=lambda name: (not name.startswith("q"), name))
     if norms:
         family["norms"] = norms
         if not all(call.norms_before for call in watched.calls if watched.norms.get(call.layer)):
@@ -614,6 +633,8 @@ def record(model_type: str) -> dict[str, Any]:
         AXES_RULES if axes else (None,),
     ):
         tried = family | label | rule
+        if width == "qk_rope_head_dim" and not hasattr(watched.config, width):
+            continue
         tried |= {"width": width} if width != "head_dim" else {}
         tried |= {"rotary_dim": part} if part else {}
         tried |= dealing(dealt, family)
@@ -626,6 +647,7 @@ def record(model_type: str) -> dict[str, Any]:
 
 def record_of_function(model_type: str, reason: str) -> dict[str, Any]:
     """The same from the function alone; which layers call it is then not known."""
+    config = default_config(model_type)
     try:
         reports = functions_alone(model_type)
     except NotRead:
@@ -637,10 +659,11 @@ def record_of_function(model_type: str, reason: str) -> dict[str, Any]:
     if first.pair_axes:
         family["sections"] = np.bincount(first.pair_axes).tolist()
     for width, dealt in itertools.product(WIDTHS, AXES_RULES):
+        if width == "qk_rope_head_dim" and not hasattr(config, width):
+            continue
         tried = family | ({"width": width} if width != "head_dim" else {})
         tried |= dealing(dealt, family)
         with contextlib.suppress(ValueError, TypeError):
-            config = CONFIG_MAPPING[model_type]()
             settings = rotary_settings(config.to_dict(), family=tried)
             kinds = getattr(config, "layer_types", None) or [None] * len(settings.layers)
             by_kind = dict(zip(kinds, settings.layers, strict=True))
