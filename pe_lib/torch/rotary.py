@@ -86,8 +86,9 @@ class RotaryPositionalEncoding(CachedPositions[Factors]):
     given twice: without them, the rows would get the fast pairs and the columns the slow ones.
     Qwen2-VL's M-RoPE with sections (16, 24, 24) of time, height and width is
     ``pair_axes=[0] * 16 + [1] * 24 + [2] * 24``; ERNIE 4.5 VL's with (22, 22, 20) is
-    ``[1, 2] * 22 + [0] * 20``, in the interleaved layout. A call without ``positions`` takes the index of
-    the token along every axis. M-RoPE means this for text; patches of an image need ``positions``.
+    ``[1, 2] * 22 + [0] * 20``, in the interleaved layout. A call without ``positions`` takes the
+    index of the token along every axis. M-RoPE means this for text; patches of an image need
+    ``positions``.
 
     The arguments are fixed when the module is made; for others, make a new one.
 
