@@ -128,6 +128,8 @@ def describe(settings: RotarySettings) -> str:
     if len(kinds) > 1:
         lines.append("")
     lines.append(_line("not rotation", "; ".join(settings.not_rotation)))
+    if dict(settings.sources).get("layers", "").startswith("not known"):
+        lines.append(_line("not known", "which layers call the rotation"))
     if settings.ignored:
         lines.append(_line("ignored", f"{', '.join(settings.ignored)}: not used by the rope_type"))
     return "\n".join(lines)

@@ -85,6 +85,9 @@ SMALL: dict[str, Any] = {
     "linear_num_key_heads": 2,
     "linear_key_head_dim": 16,
     "linear_value_head_dim": 16,
+    "mamba_chunk_size": 8,
+    "mamba_d_state": 8,
+    "chunk_size": 8,
 }
 LATENT = {
     "num_key_value_heads": 4,
@@ -407,8 +410,11 @@ def default_config(model_type: str) -> Any:
     """The family's default, with a width of heads where its own sizes give no whole one."""
     kind = CONFIG_MAPPING[model_type]
     config = kind()
-    sizes = [getattr(config, name, None) for name in ("hidden_size", "num_attention_heads")]
-    if None not in sizes and sizes[0] % sizes[1] and getattr(config, "head_dim", None) is None:
+    width, heads = (
+        getattr(config, "hidden_size", None),
+        getattr(config, "num_attention_heads", None),
+    )
+    if width and heads and width % heads and getattr(config, "head_dim", None) is None:
         return kind(head_dim=128)
     return config
 
@@ -435,7 +441,8 @@ def functions_alone(model_type: str) -> dict[str | None, doctor.Report]:
     )
     if not kinds or apply is None:
         raise NotRead("its code has no module of cosines, or no function that turns by them")
-    module = kinds[0](config).eval()
+    rotary: Any = kinds[0]
+    module = rotary(config).eval()
     layer_kinds: list[str | None] = [None]
     if "layer_type" in inspect.signature(module.forward).parameters:
         layer_kinds = list(dict.fromkeys(config.layer_types))
@@ -501,7 +508,7 @@ KEPT = (
 def defaults_of(model_type: str) -> dict[str, Any]:
     """The fields that a file may leave out, and the names that this family gives them."""
     config = CONFIG_MAPPING[model_type]()
-    fields = {}
+    fields: dict[str, Any] = {}
     for name in KEPT:
         with contextlib.suppress(Exception):  # some families refuse a field that layers differ in
             value = getattr(config, name)
@@ -580,6 +587,16 @@ WIDTHS = ("qk_rope_head_dim", "head_dim", "hidden_size")
 AXES_RULES = (None, "sections", "interleaved", "ernie", "alternate")
 
 
+def softmax_scales(model: Any) -> set[float]:
+    """The numbers that layers of attention name as their scaling."""
+    scales = {
+        getattr(module, "scaling", None)
+        for module in model.modules()
+        if "attention" in type(module).__name__.lower()
+    }
+    return {float(each) for each in scales if isinstance(each, int | float)}
+
+
 def dealing(rule: str | None, family: dict[str, Any]) -> dict[str, Any]:
     """How axes are dealt to pairs; Ernie names its sections height, width, time."""
     if rule is None:
@@ -613,36 +630,36 @@ def record(model_type: str) -> dict[str, Any]:
         family["norms"] = norms
         if not all(call.norms_before for call in watched.calls if watched.norms.get(call.layer)):
             family["norms_after"] = True
-    scales = {
-        float(module.scaling)
-        for module in watched.model.modules()
-        if "attention" in type(module).__name__.lower()
-        and isinstance(getattr(module, "scaling", None), int | float)
-    }
-    if scales == {1.0}:
+    if softmax_scales(watched.model) == {1.0}:
         family["scale"] = 1
     axes = [each.pair_axes for each in reports.values() if each.pair_axes]
     if axes:
         family["sections"] = np.bincount(axes[0]).tolist()
-    problems: list[str] = []
+    return fitted(family, watched, reports, bool(axes))
+
+
+def fitted(
+    family: dict[str, Any],
+    watched: Watched,
+    reports: dict[int, doctor.Report],
+    has_axes: bool,
+) -> dict[str, Any]:
+    """The family with the plainest rules by which the settings of all layers are what was read."""
     for label, rule, width, part, dealt in itertools.product(
         labels(watched),
         unturned_rules(watched, set(reports)),
         WIDTHS,
         (None, "rotary_dim"),
-        AXES_RULES if axes else (None,),
+        AXES_RULES if has_axes else (None,),
     ):
-        tried = family | label | rule
         if width == "qk_rope_head_dim" and not hasattr(watched.config, width):
             continue
+        tried = family | label | rule | dealing(dealt, family)
         tried |= {"width": width} if width != "head_dim" else {}
         tried |= {"rotary_dim": part} if part else {}
-        tried |= dealing(dealt, family)
-        problems = disagreements(watched.config, reports, tried)
-        if not problems:
+        if not disagreements(watched.config, reports, tried):
             return tried
-    plainest = disagreements(watched.config, reports, family)
-    return family | {"disagreements": plainest}
+    return family | {"disagreements": disagreements(watched.config, reports, family)}
 
 
 def record_of_function(model_type: str, reason: str) -> dict[str, Any]:
@@ -754,12 +771,16 @@ def table(names: list[str]) -> tuple[dict[str, Any], dict[str, str]]:
     """The records of families, and why others have none."""
     found, unread = {}, {}
     for model_type in names:
+        start = time.perf_counter()
         try:
             found[model_type] = record(model_type)
         except NotRead as reason:
             unread[model_type] = str(reason)
         except Exception as error:  # anybody's code
             unread[model_type] = f"{type(error).__name__}: {error}".splitlines()[0][:200]
+        seconds = time.perf_counter() - start
+        if seconds > 5:
+            print(f"{model_type} took {seconds:.0f} s", file=sys.stderr, flush=True)
     for model_type, family in list(found.items()):
         if "text" in family and family["text"] not in found:
             unread[model_type] = f"its text model {family['text']} is not in the table"
@@ -792,7 +813,7 @@ def main() -> None:
         file=sys.stderr,
     )
     version = transformers.__version__
-    text = json_lines(version, found)
+    text = json_lines(version, found, list(unread))
     if arguments.check:
         same = TABLE.read_text(encoding="utf-8") == text
         sys.exit(0 if same else "the stored table differs: run tests/lib/make_rope_families.py")
@@ -800,14 +821,16 @@ def main() -> None:
         TABLE.write_text(text, encoding="utf-8")
 
 
-def json_lines(version: str, found: dict[str, Any]) -> str:
-    """One family a line, so that a change of one is one line of a diff."""
+def json_lines(version: str, found: dict[str, Any], unread: list[str]) -> str:
+    """One family a line, so that a change of one is one line of a diff; and those not read."""
     rows = [
         f"{json.dumps(name)}: {json.dumps(family, ensure_ascii=False)}"
         for name, family in sorted(found.items())
     ]
     body = ",\n".join(rows)
-    return f'{{"transformers": {json.dumps(version)}, "families": {{\n{body}\n}}}}\n'
+    rest = json.dumps(sorted(unread))
+    head = f'"transformers": {json.dumps(version)}'
+    return f'{{{head}, "families": {{\n{body}\n}}, "unread": {rest}}}\n'
 
 
 if __name__ == "__main__":

@@ -214,7 +214,7 @@ def test_latent_attention_turns_one_key_for_all_heads() -> None:
         / math.sqrt(16 + 24)
         for first in (0, 100)
     ]
-    close(*scores)
+    close(scores[0], scores[1])
     cached = rotary(k_turned)
     assert cached.shape[1] == 1  # 16 numbers a token beside the latent vector, not 4 · 16
 
