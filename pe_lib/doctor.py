@@ -1618,6 +1618,12 @@ def _lines(report: Report) -> tuple[_Line, ...]:
     part = f"entries {_range(report.rotary_start, report.rotary_dim)} of {report.head_dim}"
     ways = {1: "forward", -1: "backward", 0: "mixed"}
     described = _describe(report.frequencies, report.frequency_errors, report.head_dim)
+    turning = report.frequencies > 0
+    read = ""
+    if turning.any():
+        omega, bars = report.frequencies[turning], report.frequency_errors[turning]
+        read = f"read: {len(omega)} pairs, {omega.max():.4g} to {omega.min():.4g} a position, "
+        read += f"± {(bars / omega).max():.1g} of it"
     lines = [
         _Line("layout", layout, ("layout", "layout_out")),
         _Line("part", "none" if blank else part, ("part", "unturned")),
@@ -1627,6 +1633,7 @@ def _lines(report: Report) -> tuple[_Line, ...]:
             described.text,
             ("frequencies", "base", "scaling", "spacing", "half_frequencies"),
         ),
+        _Line("", read, ()),
         *(
             _Line("", f"or: {each}" if "the pairs between" not in each else each, ())
             for each in described.explanations
@@ -1671,7 +1678,7 @@ def _lines(report: Report) -> tuple[_Line, ...]:
         lines.append(_Line("rotation", "", rest))
     by_code = {fault.code: fault for fault in report.faults}
     done = []
-    for line in lines:
+    for line in [each for each in lines if each.name or each.found]:
         wrong = [by_code[code].difference for code in line.codes if code in by_code]
         unread = blank and bool(report.faults)
         fine = "ok" if report.expected is not None or line.name in ("calls", "angles") else ""

@@ -1,10 +1,13 @@
 """Rotary functions that are right, and the same with one fault each, for the doctor's own table.
 
-``python tests/lib/planted.py`` prints the table: faults planted, caught, and false alarms.
+``python tests/lib/planted.py`` prints the table, faults planted, caught and false alarms, and writes it
+to ``book/data/doctor_faults.json``.
 """
 
+import json
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -452,8 +455,11 @@ def table() -> dict[str, Any]:
     return {"planted": rows, "right": len(right_ones()), "false_alarms": alarms}
 
 
+FILE = Path(__file__).parents[2] / "book" / "data" / "doctor_faults.json"
+
 if __name__ == "__main__":
     result = table()
+    FILE.write_text(json.dumps(result, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
     for row in result["planted"]:
         mark = "caught" if row["code"] in row["found"] else "MISSED"
         print(f"{mark}  {row['fault']:<45} {row['code']:<22} {', '.join(row['found'])}")

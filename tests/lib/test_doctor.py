@@ -43,6 +43,7 @@ def test_a_right_function_raises_no_alarm(right: planted.Right) -> None:
 
 def test_the_table_for_the_page_is_what_these_tests_say() -> None:
     table = planted.table()
+    assert table == json.loads(planted.FILE.read_text(encoding="utf-8"))
     assert len(table["planted"]) > 40
     assert all(row["code"] in row["found"] for row in table["planted"])
     assert table["right"] > 150
