@@ -44,7 +44,6 @@ EXECUTION_INPUTS = (
     "experiments/**/*.py",
     "experiments/**/*.json*",
     "experiments/**/*.npz",
-    "experiments/results/**/*",
     "benchmarks/results/*",
     "book/data/**/*.npz",
     "book/data/**/*.json",

@@ -147,15 +147,16 @@ def table(runs: list[Run]) -> list[Line]:
     names = ("task", "text", "seq_len", "steps")
     lines = []
     for kind in {tuple(run[name] for name in names): None for run in trained(runs)}:
-        of = trained(runs, **dict(zip(names, kind, strict=True)))
+        settings = dict(zip(names, kind, strict=True))
+        of = trained(runs, **settings)
         ends = {run["seed"]: moments(run)[-1] for run in of}
         lines.append(
             Line(
-                *kind,
-                {seed: end.periods for seed, end in ends.items()},
-                [end.matrix for end in ends.values()],
-                [end.identity for end in ends.values()],
-                [run["loss"] for run in of],
+                **settings,
+                periods={seed: end.periods for seed, end in ends.items()},
+                matrix=[end.matrix for end in ends.values()],
+                identity=[end.identity for end in ends.values()],
+                losses=[run["loss"] for run in of],
             )
         )
     return sorted(lines)

@@ -8,6 +8,7 @@ import argparse
 
 from experiments import common
 from experiments.length_transfer import controls, run
+from experiments.stored import Run
 
 
 def main() -> None:
@@ -18,10 +19,10 @@ def main() -> None:
     seeds = asked.seeds
     with common.pool(asked.workers) as processes:
 
-        def provenance() -> common.Run:
+        def provenance() -> Run:
             return run.provenance(seeds) | {"rates": run.rates(processes)}
 
-        def closer() -> common.Run:
+        def closer() -> Run:
             return run.closer_look(seeds)
 
         for series, made, jobs, one_run in (

@@ -8,7 +8,7 @@ import torch
 from small_encoder import EVERYWHERE, TINY, some_words, tiny
 from torch import Tensor
 
-from experiments.common import Layer, Size, Transformer, parameters
+from experiments.common import Attention, Layer, Size, Transformer, parameters
 from experiments.encodings import (
     ENCODINGS,
     Add,
@@ -256,6 +256,7 @@ def test_score_rows_reach_queries_and_keys_and_not_the_values() -> None:
     model = tiny("score-rows")
     assert isinstance(model.encoding, ScoreRows)
     attend, h = model.layers[0].attend, TINY.d_model // TINY.heads
+    assert isinstance(attend, Attention)
     x = torch.randn(1, TINY.seq_len, TINY.d_model)
     w_q, w_k, w_v = attend.qkv.weight.split(TINY.d_model)
     b_q, b_k, b_v = attend.qkv.bias.split(TINY.d_model)
