@@ -290,7 +290,7 @@ def test_the_rank_correlation_is_that_of_ranks_by_hand() -> None:
 
 
 def test_exit_ranks_the_stored_runs_almost_as_their_loss_does() -> None:
-    """What the pages say, with the number of runs: 0.93 over 172. A smaller margin says the same."""
+    """What the pages say: 0.93 over 172 runs. A smaller margin says the same."""
     runs = results.load_results()
     pairs = results.exits_and_losses(runs)
     assert len(pairs) == 172
