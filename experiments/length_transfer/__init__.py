@@ -68,5 +68,8 @@ __all__ = [
 
 
 def stored(series: str = "all encodings") -> Run:
-    """A stored series, "all encodings", "named" or "controls": how it was made, and its "runs"."""
+    """A stored series: how it was made, and its "runs".
+
+    The series are "all encodings", "random table", "named" and "controls".
+    """
     return read_series(RESULTS, series)

@@ -1,7 +1,7 @@
 """`python -m experiments.length_transfer`: which encodings work on texts longer than trained?
 
-Makes the runs that are missing, in three series: all encodings; which letter the RoPE models of
-*copy* name after their frequencies were changed; and a closer look at some of the models.
+Makes the runs that are missing, in four series: all encodings; a random table; which letter the
+RoPE models of *copy* name after their frequencies were changed; and a closer look at some models.
 """
 
 import argparse
@@ -27,6 +27,7 @@ def main() -> None:
 
         for series, made, jobs, one_run in (
             ("all encodings", provenance, run.jobs(seeds), run.run),
+            ("random table", closer, run.jobs_beside(seeds), run.run),
             ("named", closer, run.jobs_named(seeds), run.run_named),
             ("controls", closer, controls.jobs(seeds), controls.run),
         ):

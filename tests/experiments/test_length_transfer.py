@@ -236,3 +236,17 @@ def test_frequencies_are_stretched_from_those_of_training() -> None:
     expected = stretched(trained, "YaRN", 4)
     assert not torch.equal(expected, trained)
     assert torch.equal(omegas[0], expected)
+
+
+def test_a_random_table_is_one_table_as_long_as_the_sinusoids() -> None:
+    """In every model the same rows, which training does not change."""
+    first, second = (experiment.encoder("random table").encoding for _ in range(2))
+    rows = dict(first.named_buffers())["rows"]
+    assert torch.equal(rows, dict(second.named_buffers())["rows"])
+    assert not list(first.parameters())
+    torch.testing.assert_close(rows.norm(dim=1), torch.full((4 * L,), 32**0.5))
+
+
+def test_stored_runs_of_the_random_table_are_whole() -> None:
+    stored = length_transfer.stored("random table")
+    assert sorted(map(job, stored["runs"])) == sorted(experiment.jobs_beside(SEEDS))
