@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: help book pdf preview test binder lab notebooks constraints vendor bench bench-gpu bench-site clean bare-venv venv test-venv
+.PHONY: help book pdf preview check test test-phone binder lab notebooks constraints vendor bench bench-gpu bench-site clean bare-venv venv test-venv
 # Two steps that install into .venv at the same time would disturb each other, also with `make -j`.
 .NOTPARALLEL:
 
@@ -18,8 +18,14 @@ preview: venv ## serve the book here, and build a page again when its source cha
 pdf: test-venv book ## print the whole book into _build/html/book.pdf
 	@$(BIN)/python website/pdf.py
 
+check: test-venv ## check what a change touches, in less than a minute
+	@$(BIN)/python tests/check.py
+
 test: test-venv ## check everything: style, types, library, notebooks, site
 	@$(BIN)/python tests/run.py
+
+test-phone: test-venv ## visit the pages of the built site as by phone, too
+	@$(BIN)/python tests/run.py "site by phone"
 
 binder: test-venv ## install the book as Binder does, and run a chapter in JupyterLab
 	@$(BIN)/python website/binder.py

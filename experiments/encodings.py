@@ -221,7 +221,7 @@ class Rotary(Encoding):
 
     def __init__(self, size: Size, word_factor: float | None = None) -> None:
         super().__init__(size, word_factor=word_factor)
-        self.rotate = RotaryPositionalEncoding(size.d_model // size.heads, max_len=size.seq_len)
+        self.rotate = RotaryPositionalEncoding(size.d_model // size.heads, layout="interleaved")
 
     def turn(self, queries: Tensor, keys: Tensor) -> tuple[Tensor, Tensor]:
         return self.rotate(queries), self.rotate(keys)

@@ -61,5 +61,3 @@ def test_help_lists_every_documented_command() -> None:
     documented = re.findall(r"^([a-z-]+):.*## (.+)$", makefile, re.MULTILINE)
     assert [tuple(line.split(maxsplit=1)) for line in make("help").splitlines()] == documented
     assert r"\t" not in makefile
-
-

@@ -1,4 +1,8 @@
-"""Execute the notebooks and build the site in _build/html. Does nothing when nothing changed."""
+"""Execute the notebooks and build the site in _build/html. Does nothing when nothing changed.
+
+python website/build.py             the whole book
+python website/build.py --changed   the pages whose sources have changed, beside the others
+"""
 
 import errno
 import hashlib
@@ -71,7 +75,11 @@ class NotBuilt(SystemExit):
 
 def main() -> None:
     with one_sentence_at_the_end():
-        build_if_changed()
+        if sys.argv[1:] == ["--changed"]:
+            execute(notebooks_of_the_book())
+            build(whole=False)
+        else:
+            build_if_changed()
 
 
 @contextmanager

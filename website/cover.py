@@ -57,15 +57,10 @@ def draw_card(path: Path) -> None:
         "bold": "600-normal",
     }
     page = PAGE.format(
-        **{
-            name: address(Path(str(FONT).format(face)))
-            for name, face in faces.items()
-        },
+        **{name: address(Path(str(FONT).format(face))) for name, face in faces.items()},
         logo=address(ASSETS / "logo.svg"),
         kit=(live.FOLDER / "kit.css").read_text(encoding="utf-8"),
-        clocks=still.content_of_box(
-            "clock", {"x": 3, "step": 2, "block": "T"}, {}
-        ),
+        clocks=still.content_of_box("clock", {"x": 3, "step": 2, "block": "T"}, {}),
     )
     with sync_playwright() as playwright, start_browser(playwright) as browser:
         card = browser.new_page(viewport={"width": 1200, "height": 630})
@@ -106,9 +101,7 @@ def draw_table(ax: Axes) -> None:
         (POSITION, "PE(x)"),
         (POSITION + OFFSET, "PE(x + Δx)"),
     ):
-        row = Rectangle(
-            (-0.5, position - 0.5), D_MODEL, 1, fill=False, color=plots.INK
-        )
+        row = Rectangle((-0.5, position - 0.5), D_MODEL, 1, fill=False, color=plots.INK)
         ax.add_patch(row)
         ax.text(D_MODEL + 0.5, position, name, va="center")
 
@@ -119,9 +112,7 @@ def draw_turn(ax: Axes, pair: int) -> None:
     plots.clock(ax, omega * POSITION, colour=plots.POSITION)
     ax.lines[0].set_linestyle((0, (2, 1)))
     plots.clock(ax, omega * (POSITION + OFFSET), colour=plots.AFTER_STEP)
-    before, after = (
-        90 - np.degrees(omega * x) for x in (POSITION, POSITION + OFFSET)
-    )
+    before, after = (90 - np.degrees(omega * x) for x in (POSITION, POSITION + OFFSET))
     ax.add_patch(
         Arc(
             (0, 0),

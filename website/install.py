@@ -1,7 +1,7 @@
 """Make .venv and install the pinned requirements. Quick when nothing changed.
 
     python3 website/install.py          what a reader needs
-    python3 website/install.py --test   and what the tests need, but for a browser (website/browser.py)
+    python3 website/install.py --test   and what the tests need, but for a browser
     python3 website/install.py --bare   no package: `make constraints` looks for versions that fit
 
 Runs under any Python from 3.11 on, with the standard library alone.

@@ -22,6 +22,7 @@ ROOT = Path(__file__).resolve().parent.parent
 KEPT_CELL_METADATA = ("checks", "claims", "folklore", "jupyter", "mystnb", "tags")
 WIDGET_VIEW = "application/vnd.jupyter.widget-view+json"
 
+
 def main() -> None:
     paths = [notebook_at(argument) for argument in sys.argv[1:]] or notebooks_of_the_book()
     with one_sentence_at_the_end():

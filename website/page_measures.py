@@ -1,16 +1,18 @@
-"""Measure a notebook as its reader meets it: words, lines of code, pictures, minutes.
+"""Measure a notebook as its reader meets it: the minutes that it takes, and where its pictures are.
 
-What is folded is not counted. The build prints the minutes on the page, and the tests hold each
-chapter to the bounds of its contract (CONTRIBUTING.md, "Two kinds of page").
+What is folded is not counted. The build prints the minutes on the page.
 """
 
 import math
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 
+import nbformat
 from nbformat import NotebookNode
 
+BOOK = Path(__file__).resolve().parent.parent / "book"
 FOLDED_TAGS = {"hide-input", "hide-cell", "remove-input", "remove-cell"}
 DROPDOWN = re.compile(
     r"^(:{3,})\{[^}]+\}[^\n]*\n(?::\w+: [^\n]*\n)*:class:[^\n]*dropdown[^\n]*$.*?^\1\s*$",
@@ -27,7 +29,6 @@ MARKUP = (
     (r"\{[\w:]+\}`[^`]*`", " reference "),
     (r"<[^>]+>", " "),
 )
-STATEMENT = re.compile(r"^:{3,}\{prf:(?:theorem|proposition|lemma|corollary)\}", re.M)
 
 WORDS_A_MINUTE = 200
 WORDS_OF_A_PROOF_A_MINUTE = 60
@@ -41,53 +42,35 @@ class Measures:
 
     words: int
     words_of_open_proofs: int
-    words_before_the_first_picture: int
-    lines_of_cells: list[int]
-    statements: int  # theorems, propositions, lemmas, corollaries
+    lines_of_code: int
     pictures: int
-    live_pictures: int
 
     @property
     def minutes(self) -> int:
         """How long an attentive first reading takes, rounded up."""
         prose = (self.words - self.words_of_open_proofs) / WORDS_A_MINUTE
         proofs = self.words_of_open_proofs / WORDS_OF_A_PROOF_A_MINUTE
-        code = sum(self.lines_of_cells) * SECONDS_A_LINE / 60
+        code = self.lines_of_code * SECONDS_A_LINE / 60
         pictures = self.pictures * SECONDS_A_PICTURE / 60
         return math.ceil(prose + proofs + code + pictures)
 
 
+def minutes(name: str) -> int:
+    """How long a page takes, by the name of its notebook without the suffix."""
+    return measures_of(nbformat.read(BOOK / f"{name}.ipynb", as_version=4)).minutes
+
+
 def measures_of(notebook: NotebookNode) -> Measures:
     """Count the words, lines and pictures that a page shows."""
-    words = words_of_open_proofs = 0
-    words_before_the_first_picture: int | None = None
-    statements = pictures = live_pictures = 0
-    lines_of_cells = []
+    words = words_of_open_proofs = lines_of_code = pictures = 0
     for cell, text in cells_outside_solutions(notebook):
-        is_picture = cell.cell_type == "code" and shows_picture(cell)
-        if is_picture and words_before_the_first_picture is None:
-            words_before_the_first_picture = words  # without its caption, which stands below it
         words += words_in(text)
         words_of_open_proofs += sum(words_in(proof[0]) for proof in PROOF.finditer(text))
-        statements += len(STATEMENT.findall(text))
-        if cell.cell_type != "code":
-            continue
-        if is_picture:
-            pictures += 1
-            live_pictures += is_live(cell)
-        if is_visible(cell):
-            lines_of_cells.append(sum(bool(line.strip()) for line in cell.source.splitlines()))
-    if words_before_the_first_picture is None:
-        words_before_the_first_picture = words
-    return Measures(
-        words=words,
-        words_of_open_proofs=words_of_open_proofs,
-        words_before_the_first_picture=words_before_the_first_picture,
-        lines_of_cells=lines_of_cells,
-        statements=statements,
-        pictures=pictures,
-        live_pictures=live_pictures,
-    )
+        if cell.cell_type == "code":
+            pictures += shows_picture(cell)
+            if is_visible(cell):
+                lines_of_code += sum(bool(line.strip()) for line in cell.source.splitlines())
+    return Measures(words, words_of_open_proofs, lines_of_code, pictures)
 
 
 def cells_outside_solutions(notebook: NotebookNode) -> Iterator[tuple[NotebookNode, str]]:

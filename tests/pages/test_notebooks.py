@@ -1,6 +1,6 @@
 """The notebooks keep what is promised of them, checked on the stored files.
 
-A chapter teaches and keeps the contract of its size; its checks page, of the same name in
+A chapter teaches and keeps the contract of CONTRIBUTING.md; its checks page, of the same name in
 book/checks, proves by running.
 """
 
@@ -18,13 +18,13 @@ from nbformat import NotebookNode
 from pe_book import plots
 from website import notebooks, page_measures
 from website.build import notebooks_of_the_book
+from website.extensions import finding
 
 BOOK = Path(__file__).resolve().parent.parent.parent / "book"
 NOTEBOOKS = [path.relative_to(BOOK).as_posix() for path in notebooks_of_the_book()]
 CHAPTERS = [name for name in NOTEBOOKS if f"checks/{name}" in NOTEBOOKS]
 CHECKS = [name for name in NOTEBOOKS if name.startswith("checks/")]
 CLOSING_SECTIONS = ["The answer", "Exercises", "What comes next", "References"]
-OPTIONAL_SECTION = "What the sources said"
 THEOREM = re.compile(
     r"^:{3,}\{prf:(?:theorem|proposition|lemma|corollary)\}.*(?:\n:class: .*)?\n:label: (\S+)", re.M
 )
@@ -92,7 +92,6 @@ def test_a_method_in_the_colour_of_a_step_is_found(source: str) -> None:
 def test_is_stored_executed_in_the_normal_form(name: str) -> None:
     notebook = read(name)
     normal = copy.deepcopy(notebook)
-    notebooks.serve_colab(normal, "", (BOOK / name).parent.relative_to(BOOK.parent))
     notebooks.normalise(normal)
     assert notebook == normal, "run website/notebooks.py"
     assert all(cell.source.strip() for cell in notebook.cells)
@@ -156,38 +155,9 @@ def test_each_chapter_has_its_checks_page() -> None:
     assert [f"checks/{name}" for name in CHAPTERS] == CHECKS
 
 
-@every_chapter
-def test_chapter_keeps_its_contract_of_size(name: str) -> None:
-    measures = page_measures.measures_of(read(name))
-    assert measures.words <= 2600
-    assert measures.words_before_the_first_picture <= 200
-    assert measures.statements <= 3
-    assert sum(measures.lines_of_cells) <= 100
-    assert max(measures.lines_of_cells) <= 15
-    assert measures.pictures >= 5
-    assert measures.live_pictures >= 1
-    assert measures.minutes <= 30
-
-
-def test_the_tour_is_short_and_has_a_picture_in_each_section() -> None:
-    notebook = read("tour.ipynb")
-    measures = page_measures.measures_of(notebook)
-    assert sum(measures.lines_of_cells) <= 60
-    assert measures.minutes <= 12
-    screens = re.split(r"^## (?=\d)", page_text.markdown_of(notebook), flags=re.M)[1:]
-    assert len(screens) == measures.pictures
-
-
-@pytest.mark.parametrize("name", [*NOTEBOOKS, "index.md"])
-def test_no_page_types_its_minutes(name: str) -> None:
+def test_the_landing_page_types_no_minutes() -> None:
     """They are measured when the book is built (website/extensions/reading_time.py)."""
-    page = BOOK / name
-    if page.suffix == ".md":
-        text = page.read_text(encoding="utf-8")
-    else:
-        text = page_text.markdown_of(read(name))
-    typed = r"\*\*Time\.?\*\*|\|\s*\d+\s*\|\s*$|\b(?:\d+|[Tt]en) minutes\b"
-    assert not re.search(typed, text, re.M)
+    assert not re.search(r"\b(?:\d+|[Tt]en) minutes\b", (BOOK / "index.md").read_text("utf-8"))
 
 
 @every_chapter
@@ -201,27 +171,40 @@ def test_chapter_teaches_and_leaves_proving_to_its_checks(name: str) -> None:
 
 
 @every_chapter
-def test_chapter_opens_on_its_question_and_its_figure(name: str) -> None:
-    """Title and question, the first picture, and only then the folded boxes."""
-    first, colab, picture, boxes = read(name).cells[:4]
-    assert first.source.startswith("# ")
-    assert "?" in first.source, "the page's question stands in its first lines"
-    assert ":::" not in first.source
-    assert "remove-cell" in colab.metadata.tags
-    assert page_measures.shows_picture(picture)
-    for box in ("In this chapter", "The answer in three sentences", "한국어 요약"):
-        assert f":::{{admonition}} {box}\n:class: dropdown\n" in boxes.source, box
-    for item in ("**You will be able to**", "**Prerequisites.**"):
-        assert item in boxes.source, item
+def test_chapter_opens_on_its_finding_with_its_grade(name: str) -> None:
+    """Title, finding, and what the reader needs; each chapter links its own summary in Korean."""
+    first = read(name).cells[0].source
+    opening = finding.OPENING.match(first)
+    assert opening, "# Title, then **finding.** *grade*, then *Needs:* …"
+    assert re.search(r"[.?!]$", opening["finding"])
+    marks = opening["grade"].split(" · ")
+    assert [mark for mark in marks if not finding.MARK.fullmatch(mark)] == []
+    (summary,) = re.findall(r"\[한국어 요약\]\(korean\.md#([\w-]+)\)", opening["needs"])
+    assert f"({summary})=" in (BOOK / "korean.md").read_text(encoding="utf-8")
+
+
+@every_chapter
+def test_chapter_asks_before_its_first_figure(name: str) -> None:
+    """In its text, or in the question of a live figure. Nothing is folded before."""
+    cells = read(name).cells
+    shows = [cell.cell_type == "code" and page_measures.shows_picture(cell) for cell in cells]
+    before = cells[: shows.index(True) + 1]
+    assert any("?" in cell.source for cell in before)
+    assert not any(":class: dropdown" in cell.source for cell in before)
+
+
+@every_chapter
+def test_chapter_has_a_live_figure(name: str) -> None:
+    assert any(map(page_measures.is_live, page_text.code_cells(read(name))))
 
 
 @every_chapter
 def test_chapter_closes_with_its_answer(name: str) -> None:
     text = page_text.markdown_of(read(name))
     headings = re.findall(r"^## (.+?)\s*$", text, re.M)
-    assert [head for head in headings if head != OPTIONAL_SECTION][-4:] == CLOSING_SECTIONS
-    assert page_measures.words_in(page_text.section(text, OPTIONAL_SECTION)) <= 150
-    assert 20 <= page_measures.words_in(page_text.section(text, "The answer")) <= 160
+    assert headings[-4:] == CLOSING_SECTIONS
+    for heading in CLOSING_SECTIONS:
+        assert page_measures.words_in(page_text.section(text, heading)) > 0, heading
 
 
 @every_chapter
@@ -230,11 +213,10 @@ def test_exercises_have_starters_and_executed_solutions(name: str) -> None:
     text = "\n".join(c.source if c.cell_type == "markdown" else "<code>" for c in cells)
     text = text.partition("\n## Exercises\n")[2]
     labels = re.findall(r"^:{3}\{exercise\}.*\n:label: (\S+)", text, re.M)
-    assert 3 <= len(labels) <= 4
+    assert len(labels) >= 2
     solution = r"^:::\{solution-start\} (\S+)\n:class: dropdown\n:::(.*?)^:::\{solution-end\}"
     solved = dict(re.findall(solution, text, re.M | re.S))
     assert list(solved) == labels
-    assert sum("<code>" in told for told in solved.values()) >= 2
     starters = re.sub(solution, "", text, flags=re.M | re.S).count("<code>")
     assert starters >= 2, "at least two exercises have something to run"
 
@@ -285,35 +267,6 @@ def test_each_check_can_fail_and_says_what_it_found(name: str) -> None:
 )
 def test_assertions_that_cannot_fail_decide_nothing(source: str, count: int) -> None:
     assert len(page_text.assertions_that_can_fail(source)) == count
-
-
-# The measures are themselves tested.
-
-
-@pytest.mark.parametrize(
-    ("opening", "words"),
-    [("# A question?\n\nTwo words", 4), ("", 0)],
-    ids=["after its opening", "at once"],
-)
-def test_words_before_the_first_picture_are_those_above_it(opening: str, words: int) -> None:
-    """Its own caption, which stands below it, is not among them, and neither is what follows."""
-    picture = nbformat.v4.new_output("display_data", {"image/svg+xml": "<svg/>"})
-    caption = {"mystnb": {"figure": {"caption": "What the picture shows."}}}
-    cells = [
-        nbformat.v4.new_markdown_cell(opening),
-        nbformat.v4.new_code_cell("plot()", outputs=[picture], metadata=caption),
-        nbformat.v4.new_markdown_cell("More words."),
-        nbformat.v4.new_code_cell("plot()", outputs=[picture], metadata=caption),
-    ]
-    page = nbformat.v4.new_notebook(cells=cells)
-    measures = page_measures.measures_of(page)
-    assert measures.words_before_the_first_picture == words
-    assert measures.words == words + 4 + 2 + 4
-
-
-def test_a_page_without_pictures_has_all_its_words_before_the_first() -> None:
-    page = nbformat.v4.new_notebook(cells=[nbformat.v4.new_markdown_cell("Words and no picture.")])
-    assert page_measures.measures_of(page).words_before_the_first_picture == 4
 
 
 # The reader of the prose is itself tested: a check that cannot fail is no check.

@@ -4,8 +4,6 @@ What is done is counted and not timed, so that a busy machine changes nothing. T
 website/bench.py.
 """
 
-import re
-
 import pytest
 from playwright.sync_api import Browser, Page, expect
 

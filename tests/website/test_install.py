@@ -97,5 +97,3 @@ def test_the_tests_go_on_without_html_validate_and_say_why(
     assert remedy in shown
     assert "not validated" in shown
     assert install.why_html_is_not_validated() in shown
-
-

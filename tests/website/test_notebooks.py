@@ -41,5 +41,3 @@ def test_a_mistyped_path_is_named_before_anything_is_run(
     monkeypatch.setattr(sys, "argv", ["notebooks.py", str(repository / name)])
     with pytest.raises(SystemExit, match=name):
         notebooks.main()
-
-

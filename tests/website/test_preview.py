@@ -29,7 +29,7 @@ def built(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     [
         (["book/glossary.md"], "built"),
         (["pe_book/live/kit.js", "website/assets/book.css"], "built"),
-        (["pe_book/live/clock.py", "book/glossary.md"], "started again"),  # it has read the code
+        (["pe_book/live/figure.py", "book/glossary.md"], "started again"),  # it has read the code
     ],
 )
 def test_a_change_is_built(changed: list[str], done: str, built: list[str]) -> None:
@@ -78,7 +78,9 @@ def test_code_that_cannot_run_does_not_end_the_preview(
     assert built[0] == "started again"
 
 
-@pytest.mark.parametrize("wrong", [NotExecuted("Not executed: book/a.ipynb."), NotBuilt("Not built.")])
+@pytest.mark.parametrize(
+    "wrong", [NotExecuted("Not executed: book/a.ipynb."), NotBuilt("Not built.")]
+)
 def test_a_preview_that_starts_with_a_failure_waits_for_the_next_change(
     wrong: BaseException, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

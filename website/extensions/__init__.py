@@ -1,4 +1,4 @@
-"""What changes a page while Sphinx reads and writes it: one extension a file, each with its purpose.
+"""What changes a page while Sphinx reads and writes it: one extension a file.
 
 What is done to the finished pages stands in website/finish.
 """
@@ -9,7 +9,7 @@ EXTENSIONS = (
     "launch_buttons",
     "data_pages",
     "links_to_checks",
-    "reading_time",
+    "finding",
     "figure_numbers",
     "search_page",
     "live_figures",

@@ -1,4 +1,4 @@
-"""Two pages that are filled with data: the ledger of the sources, and the landing page.
+"""Pages that are filled with data: the ledger of the sources, the folklore, and the landing page.
 
 Each is a template of Jinja, which is rendered before MyST reads it. The claims of the ledger stand
 in book/data/claims.yml. The landing page asks for its live figure, for the minutes of pages, and
@@ -12,16 +12,18 @@ from typing import Any
 import yaml
 from docutils import nodes
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
-from pe_book import live
 from sphinx.application import Sphinx
-from website.extensions.reading_time import minutes
+
+from pe_book import live
+from website.extensions.folklore import DATA as FOLKLORE_DATA
+from website.extensions.folklore import PAGE as FOLKLORE
+from website.extensions.folklore import folklore
+from website.page_measures import BOOK, minutes
 from website.repository import repository_url
 
-ROOT = Path(__file__).resolve().parent.parent.parent
-JINJA = Environment(
-    loader=FileSystemLoader(ROOT / "website" / "templates"), undefined=StrictUndefined
-)
-LEDGER = "book/sources"
+TEMPLATES = Path(__file__).resolve().parent.parent / "templates"
+JINJA = Environment(loader=FileSystemLoader(TEMPLATES), undefined=StrictUndefined)
+LEDGER, CLAIMS = "book/sources", BOOK / "data" / "claims.yml"
 VERDICTS = ("true", "true with conditions", "imprecise", "false")
 
 
@@ -32,7 +34,7 @@ def ledger() -> dict[str, Any]:
     many of them have each verdict. The entry "all" has the claims of all sources. ``repository`` is
     the address of the repository.
     """
-    data = yaml.safe_load((ROOT / "book" / "data" / "claims.yml").read_text(encoding="utf-8"))
+    data = yaml.safe_load(CLAIMS.read_text(encoding="utf-8"))
     sources = {letter: named | {"claims": []} for letter, named in data["sources"].items()}
     for claim in data["claims"]:
         sources[claim["id"][0]]["claims"].append(claim)
@@ -50,13 +52,20 @@ PAGES = {
         "repository": repository_url(),
     },
     LEDGER: ledger,
+    FOLKLORE: folklore,
+}
+DEPENDENCIES = {
+    LEDGER: (CLAIMS, TEMPLATES / "ledger.md"),
+    FOLKLORE: (FOLKLORE_DATA, TEMPLATES / "folklore.md"),
 }
 
 
 def fill_in(app: Sphinx, page: str, source: list[str]) -> None:
-    """Render a page with its data."""
+    """Render a page with its data, from which it is to be built again when that changes."""
     if page in PAGES:
         source[0] = JINJA.from_string(source[0]).render(PAGES[page]())
+        for path in DEPENDENCIES.get(page, ()):
+            app.env.note_dependency(str(path))
 
 
 def name_claims(app: Sphinx, document: nodes.document) -> None:

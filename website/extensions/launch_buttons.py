@@ -5,6 +5,7 @@ Where no repository on GitHub is known, the pages have no such button.
 
 from sphinx.application import Sphinx
 from sphinx.config import Config
+
 from website.repository import branch, repository_url
 
 BUTTONS = ("use_repository_button", "use_edit_page_button", "use_issues_button")

@@ -49,4 +49,3 @@ def with_class(tag: str, name: str) -> str:
     if CLASSES.search(tag):
         return CLASSES.sub(rf' class="\1 {name}"', tag, count=1)
     return tag.replace("<img ", f'<img class="{name}" ', 1)
-

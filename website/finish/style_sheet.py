@@ -174,4 +174,3 @@ def with_one_link(text: str, link: str) -> str:
         return text
     before, after = text[: first.start()], text[first.start() :]
     return before + link + LINK.sub("", after)
-
