@@ -3,12 +3,13 @@
 import math
 from pathlib import Path
 
+import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 from small_encoder import one_thread
 
-from experiments.clock import results
+from experiments.clock import figures, results
 from experiments.clock import run as experiment
 from experiments.clock.controls import LENGTHS, WIDTH
 from experiments.clock.hands import (
@@ -162,3 +163,17 @@ def test_a_table_starts_at_random_and_its_moments_are_read() -> None:
 def test_every_run_is_in_one_series_and_named_apart() -> None:
     settings = [setting for some in experiment.series().values() for setting in some]
     assert len({setting.name for setting in settings}) == len(set(settings)) == len(settings)
+
+
+def test_figures_show_each_plane_and_each_row() -> None:
+    (run,) = experiment.RESULTS.short.rows()
+    moments = results.moments(run)
+    drawn, (ax, ring) = plt.subplots(1, 2)
+    figures.draw_hands(ax, moments, left_at=30)
+    points = [line for line in ax.lines if line.get_linestyle() == "None"]
+    assert len(points) == sum(len(moment.planes) for moment in moments)
+    assert ax.lines[-2].get_ydata()[0] == results.fastest_control(48)
+    figures.draw_ring(ring, moments[-1], moments[-1])
+    drawn_rows = np.column_stack(ring.lines[0].get_data())
+    np.testing.assert_allclose(drawn_rows, moments[-1].components[:, :2], atol=1e-6)
+    plt.close(drawn)

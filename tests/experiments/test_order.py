@@ -3,12 +3,14 @@
 import math
 from typing import Any
 
+import matplotlib.pyplot as plt
 import pytest
 import torch
 from small_encoder import one_thread
 
-from experiments.order import results
+from experiments.order import figures, results
 from experiments.order import run as experiment
+from experiments.positions import results as positions
 from experiments.stored import Run
 
 __all__ = ["one_thread"]
@@ -106,3 +108,16 @@ def test_the_loss_after_exit_is_counted_from_the_exit() -> None:
     assert results.loss_after_exit(run, 5.0, steps=50) == 4.0
     assert results.loss_after_exit(run, 5.0, steps=100) is None
     assert results.loss_after_exit(made_up("add", 0, None, [5.0]), 5.0) is None
+
+
+def test_figures_show_each_run_and_each_encoding() -> None:
+    drawn, (left, right) = plt.subplots(1, 2)
+    ways = ("rotary", "untied", "split-16", "add-learned")
+    pairs = [positions.ExitAndLoss(way, 0, 300, 3.7) for way in ways]
+    figures.draw_exits(left, pairs)
+    assert sum(len(line.get_xdata()) for line in left.lines) == len(pairs)
+    runs = [made_up("add", seed, falls, [4.0]) for seed, falls in enumerate((50, 100, 100))]
+    figures.draw_curves(right, runs, {"add": ("add", "k", "-"), "rotary": ("rotary", "k", "-")})
+    (line,) = right.lines
+    assert line.get_ydata().tolist() == [5.0, 4.0, 4.0]  # the medians
+    plt.close(drawn)
