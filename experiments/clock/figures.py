@@ -9,20 +9,21 @@ from pe_book import plots
 
 
 def draw_hands(ax: Axes, moments: Sequence[Moment], left_at: int | None = None) -> None:
-    """Positions a turn of each coherent plane along the training, those that count filled.
+    """Positions a turn of each plane along the training: hands large, waves smaller, others dots.
 
-    The line is the fastest control, and a dotted line stands where the run leaves the plateau.
+    The line is the fastest control of a hand, and a dotted one stands where the run leaves the
+    plateau.
     """
     length = len(moments[0].components)
     bound = fastest_control(length)
     for moment in moments:
         for plane in moment.planes:
-            counts = plane in moment.hands
+            counts = plane in moment.hands or plane in moment.waves
             ax.plot(
                 max(moment.step, 25),  # step 0 has no place on a logarithmic axis
                 plane.period,
-                "o" if counts else ".",
-                ms=6 if counts else 3,
+                "o",
+                ms=7 if plane in moment.hands else 4 if counts else 1.5,
                 color=plots.POSITION if counts else plots.GREY,
             )
     ax.axhline(bound, color=plots.INK, lw=1)
