@@ -12,14 +12,17 @@ from numpy.typing import NDArray
 
 from experiments import words
 from experiments.clock.tables import packed, summary_of
-from experiments.common import Results, Run, Size, Transformer, made, parameters, seconds_of, train
+from experiments.common import Results, Size, Transformer, made, parameters, seconds_of, train
 from experiments.encodings import ENCODINGS, matched_hidden
+from experiments.stored import Run
 
 RESULTS = Results(Path(__file__).parent / "results.jsonl")
 EVERY = 100  # steps between two points of a curve
 # Steps after which the table is stored, evenly spaced on a logarithmic scale.
-TABLE_STEPS = (0, 50, 100, 150, 200, 300, 400, 600, 800, 1000, 1250, 1500, 2000, 2500, 3000)
-TABLE_STEPS += (4000, 5000, 6000, 8000, 10_000, 12_000)
+TABLE_STEPS = (
+    *(0, 50, 100, 150, 200, 300, 400, 600, 800, 1000, 1250, 1500, 2000, 2500, 3000),
+    *(4000, 5000, 6000, 8000, 10_000, 12_000),
+)
 
 
 @dataclass(frozen=True)
@@ -114,6 +117,10 @@ def run(setting: Setting) -> Run:
         unit = float(np.abs(rows).max())
         done["table"] = {"unit": unit, "rows": packed(rows / unit)}
     return done
+
+
+# The run that a test makes again, on a text that is at hand.
+SHORT = Setting(steps=60, warm_up=5, text="sonnets")
 
 
 # Which runs there are, in the order in which they are made
