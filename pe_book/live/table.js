@@ -25,7 +25,7 @@ peLive.define("table", () => {
     OMEGA[i] * (state.x + (isTransposed(state, i) ? -state.step : state.step));
 
   const SIZES = {
-    true: { width: 640, height: 404, left: 32, top: 78, w: 24, h: 10, r: 21, dial: 30, matrix: [452, 128, 11] },
+    true: { width: 640, height: 336, left: 32, top: 64, w: 24, h: 8, r: 21, dial: 26, matrix: [452, 96, 11] },
     false: { width: 360, height: 460, left: 25, top: 64, w: 20.75, h: 7.4, r: 18, dial: 24, matrix: [25, 320, 8] },
   }; // prettier-ignore
   const centre = ({ left, w, dial }, i) => [left + (2 * i + 1) * w, dial];
@@ -104,12 +104,12 @@ peLive.define("table", () => {
     const to = `x\u00a0${sign}\u00a0${count(Math.abs(step))}`;
     const back = `x\u00a0${step < 0 ? "+" : "−"}\u00a0${count(Math.abs(step))}`;
     const flipped = OMEGA.flatMap((_, i) => (isTransposed(state, i) ? [String(i + 1)] : []));
-    if (!step) return "T(0) leaves every row where it is. Pull the table up or down, or turn a clock.";
-    const angles = `from ${fixed(OMEGA[0] * step)} rad on the left to ${fixed(OMEGA.at(-1) * step)} on the right`;
-    if (!flipped.length)
-      return `One matrix takes every row x to the row ${to}: it turns the eight hands, ${angles}.`;
+    if (!step) return "T(0) leaves every row where it is. Pull the table, or turn a clock.";
+    const angles = `by ${fixed(OMEGA[0] * step)} (left) to ${fixed(OMEGA.at(-1) * step)} rad`;
+    if (!flipped.length) return `One matrix takes every row x to the row ${to}: it turns the hands ${angles}.`;
     const many = flipped.length > 1;
-    return `Block${many ? "s" : ""} ${listed(flipped)} ${many ? "are" : "is"} transposed: ${many ? "their" : "its two"} columns go to ${back}, the others to ${to}.`;
+    const names = flipped.length > 3 ? `${flipped.length} blocks` : `Block${many ? "s" : ""} ${listed(flipped)}`;
+    return `${names} ${many ? "are" : "is"} transposed: ${many ? "their" : "its two"} columns go to ${back}, the others to ${to}.`;
   } // prettier-ignore
 
   function formula(state) {
