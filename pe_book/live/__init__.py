@@ -26,6 +26,7 @@ POSITIONS = {
 }
 clock = kind("clock", POSITIONS)
 crank = kind("crank")
+digits = kind("digits")
 exchange = kind("exchange")
 formats = kind("formats")
 orbit = kind("orbit")

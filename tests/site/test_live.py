@@ -306,6 +306,25 @@ def test_table_is_moved_by_the_library_s_matrix(bench: Page) -> None:
         )
 
 
+def test_digits_are_binary_and_their_waves_step_evenly(bench: Page) -> None:
+    places = np.arange(32)
+    bits = places[:, None] >> np.arange(4) & 1
+    for state, found in ask(bench, "digits", x=[0, 11, 31], soft=[0]):
+        assert found["code"] == bits[state["x"]].tolist()
+        flips = np.abs(np.diff(bits, axis=0)).sum(axis=1)
+        np.testing.assert_allclose(found["steps"], np.sqrt(flips), atol=1e-12)
+    for state, found in ask(bench, "digits", x=[0, 11], soft=[1], read=["sine", "both"]):
+        turns = np.pi * (places[:, None] + 0.5) / 2 ** np.arange(4)
+        waves = (
+            np.dstack([np.sin(turns), np.cos(turns)]) if state["read"] == "both" else np.sin(turns)
+        )
+        code = (1 - waves.reshape(32, -1)) / 2
+        np.testing.assert_allclose(found["code"], code[state["x"]], atol=1e-12)
+        lengths = np.linalg.norm(np.diff(code, axis=0), axis=1)
+        np.testing.assert_allclose(found["steps"], lengths, atol=1e-12)
+        assert (np.ptp(lengths) < 1e-9) == (state["read"] == "both")
+
+
 def test_crank_turns_the_hands_of_the_table(bench: Page, model: minilm.MiniLM) -> None:
     """As the chapter on the trained model fits them; the data are rounded to 16 bits."""
     learned = model.positions[1:507] - model.positions[1:507].mean(axis=0)
