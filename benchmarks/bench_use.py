@@ -20,7 +20,6 @@ from benchmarks.peers import tutorial_at
 from pe_lib import _angles
 from pe_lib._angles import block_of_rotations
 from pe_lib._checks import Layout
-from pe_lib.torch._rotation import SplitFactors
 
 ROWS, WIDTH = 4096, 512
 BATCH = (32, 512, 512)
@@ -43,8 +42,8 @@ def test_rotate(benchmark: Any, name: str) -> None:
         {
             "copy": x.copy,
             "torch copy": tensor.clone,
-            "pe_lib.numpy": lambda: pe_lib.numpy.rotate(x, 7),
-            "pe_lib.torch": lambda: pe_lib.torch.rotate(tensor, 7),
+            "pe_lib.numpy": lambda: pe_lib.numpy.rotate(x, by=7),
+            "pe_lib.torch": lambda: pe_lib.torch.rotate(tensor, by=7),
             "dense product": lambda: x @ dense,
         }[name]
     )
@@ -103,11 +102,7 @@ def test_rotary(benchmark: Any, name: str, seq_len: int, dtype: str) -> None:
     }
     tables = {layout: layer.tables(positions) for layout, layer in layers.items()}
     starts = torch.tensor([5])
-    split = tables["split"].factors
-    assert isinstance(split, SplitFactors)
-    sin_of_pairs = split.sin[..., 64:]
-    cos = split.cos.to(q.dtype)
-    sin = torch.cat((sin_of_pairs, sin_of_pairs), dim=-1).to(q.dtype)
+    cos, sin = (part.repeat(1, 2) for part in layers["split"].cos_sin(positions, dtype=q.dtype))
     llama, peer = LlamaRotaryEmbedding(LlamaConfig(head_dim=128)), RotaryEmbedding(128)
     with torch.no_grad():
         benchmark(
@@ -126,6 +121,30 @@ def test_rotary(benchmark: Any, name: str, seq_len: int, dtype: str) -> None:
                 "rotary-embedding-torch": lambda: peer.rotate_queries_or_keys(q, offset=5),
             }[name]
         )
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+@pytest.mark.parametrize("shape", [(4, 8, 2048, 64), (8, 8, 4096, 64)], ids=str)
+@pytest.mark.parametrize(
+    "name", ["rotate_half with ready tables", "pe_lib, split", "pe_lib, interleaved"]
+)
+def test_training(benchmark: Any, name: str, shape: tuple[int, ...], dtype: str) -> None:
+    """Forward and backward through one rotation of queries, as a step of training has it."""
+    label(benchmark, f"training {shape} {dtype}", name)
+    x = torch.randn(shape).to(getattr(torch, dtype)).requires_grad_()
+    direction = torch.randn(shape).to(x.dtype)
+    layers = {
+        layout: pe_lib.torch.RotaryPositionalEncoding(shape[-1], layout=layout)
+        for layout in ("interleaved", "split")
+    }
+    places = torch.arange(shape[-2])
+    cos, sin = (part.repeat(1, 2) for part in layers["split"].cos_sin(places, dtype=x.dtype))
+    turned = {
+        "rotate_half with ready tables": lambda: x * cos + rotate_half(x) * sin,
+        "pe_lib, split": lambda: layers["split"](x),
+        "pe_lib, interleaved": lambda: layers["interleaved"](x),
+    }[name]
+    benchmark(lambda: torch.autograd.grad(turned(), x, direction))
 
 
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])

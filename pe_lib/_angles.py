@@ -143,7 +143,7 @@ def exact_frequencies(config: FrequencyConfig) -> ExactFrequencies:
 
 
 def _decimal_frequencies(config: FrequencyConfig) -> list[Decimal]:
-    """The frequencies that were given, as they are, or ω_i = base^(−i/steps) to some 45 digits."""
+    """The caller's own frequencies as they are, or ω_i = base^(−i/steps) to some 45 digits."""
     if config.frequencies is not None:
         return [Decimal(omega) for omega in config.frequencies]
     pairs = config.d_model // 2
@@ -212,9 +212,8 @@ def _all_quarters(first: NDArray[np.complex128]) -> NDArray[np.complex128]:
 
 
 def no_underflow_warnings() -> np.errstate:
-    """A very slow pair has turned by so little that its sine is below the smallest number of the
-    dtype. It becomes 0 or subnormal, as rounding has it, and a caller who has told NumPy to warn or
-    to raise there shall not hear of it."""
+    """Suppress underflow warnings: rounding to 0 is correct here, where a very slow pair has turned
+    by less than the smallest number of the dtype."""
     return np.errstate(under="ignore")
 
 

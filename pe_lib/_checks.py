@@ -44,7 +44,7 @@ class FrequencyConfig(NamedTuple):
     d_model: int
     base: float
     spacing: Spacing
-    frequencies: tuple[float, ...] | None  # those that the caller gave, in place of a base
+    frequencies: tuple[float, ...] | None  # the caller's own, in place of a base
 
 
 def frequency_config(
@@ -66,8 +66,8 @@ def frequency_config(
         raise ValueError(f"base must be left out beside frequencies, got {base!r}")
     if spacing != "paper":
         raise ValueError(f"spacing must be left out beside frequencies, got {spacing!r}")
-    given = _given_frequencies(frequencies, width, width_name)
-    return FrequencyConfig(width, number, spacing, given)
+    numbers = _frequencies_of_caller(frequencies, width, width_name)
+    return FrequencyConfig(width, number, spacing, numbers)
 
 
 class Rotation(NamedTuple):
@@ -118,7 +118,7 @@ def rotation(
     return Rotation(config, factor)
 
 
-def _given_frequencies(frequencies: Any, width: int, width_name: str) -> tuple[float, ...]:
+def _frequencies_of_caller(frequencies: Any, width: int, width_name: str) -> tuple[float, ...]:
     """One finite number a pair, as a tuple."""
     if getattr(frequencies, "requires_grad", False):
         raise ValueError("frequencies must be numbers that are not learned, got requires_grad=True")
@@ -134,12 +134,12 @@ def _given_frequencies(frequencies: Any, width: int, width_name: str) -> tuple[f
     )
     try:
         listed = frequencies.tolist() if hasattr(frequencies, "tolist") else list(frequencies)
-        given = tuple([real("frequencies", value) for value in listed])
+        numbers = tuple([real("frequencies", value) for value in listed])
     except (TypeError, ValueError, RuntimeError):  # RuntimeError: a tensor without values
         raise TypeError(f"{allowed}, got {brief(frequencies)}") from None
-    if len(given) != pairs or any(abs(value) > LARGEST_FREQUENCY for value in given):
-        raise ValueError(f"{allowed}, got {len(given)}: {brief(given)}")
-    return given
+    if len(numbers) != pairs or any(abs(value) > LARGEST_FREQUENCY for value in numbers):
+        raise ValueError(f"{allowed}, got {len(numbers)}: {brief(numbers)}")
+    return numbers
 
 
 def is_half_type(values: Any) -> bool:
@@ -148,7 +148,7 @@ def is_half_type(values: Any) -> bool:
 
 
 def half_positions(name: str, dtype: Any) -> str:
-    """What to say of positions in a half type."""
+    """The message for positions in a half type."""
     largest = 256 if "bfloat16" in str(dtype) else 2048
     return (
         f"{name} must be integers, float32 or float64 numbers, got {dtype}, "
@@ -397,9 +397,9 @@ def attention_shapes(
     try:
         broadcast_shapes(x[:-2], e[:-2], y[:-2], f[:-2])
     except (ValueError, RuntimeError):
-        found = ", ".join(map(str, (x, e, y, f)))
+        shapes = ", ".join(map(str, (x, e, y, f)))
         raise ValueError(
-            f"the leading axes of x, e, y, f must broadcast, got shapes {found}"
+            f"the leading axes of x, e, y, f must broadcast, got shapes {shapes}"
         ) from None
 
 

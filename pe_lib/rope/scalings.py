@@ -10,7 +10,7 @@ out.
 import inspect
 import math
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple, SupportsIndex, Unpack
+from typing import Any, NamedTuple, Self, SupportsIndex, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,19 +31,29 @@ from pe_lib.rope.fields import (
 FrequencyArray = NDArray[np.float64]
 
 
-class RotaryFrequencies(NamedTuple):
-    """What `rotary_frequencies` returns: two arguments of ``RotaryPositionalEncoding``.
+class _Pair(NamedTuple):
+    frequencies: Any
+    attention_factor: float
+
+
+class RotaryFrequencies(_Pair):
+    """What `rotary_frequencies` returns, and ``frequencies=`` takes: a pair.
 
     ``frequencies`` are in radians per position, one for each pair that turns, a float64 array or
     tensor of shape (rotary_dim // 2,). ``attention_factor`` multiplies every cosine and sine, so it
-    multiplies a score of two rotated vectors by its square.
+    multiplies a score of two rotated vectors by its square. Beside the two it knows the
+    ``head_dim`` that it was made for, if any, so that a module of another width can refuse it.
 
     >>> RotaryFrequencies(np.array([1.0, 0.1]), 1.0).attention_factor
     1.0
     """
 
-    frequencies: Any
-    attention_factor: float
+    head_dim: int | None = None
+
+    def of_head(self, head_dim: int) -> Self:
+        """The same, made for heads of this width."""
+        self.head_dim = head_dim
+        return self
 
 
 def rotary_frequencies(
@@ -55,9 +65,8 @@ def rotary_frequencies(
     """The frequencies and the attention factor of RoPE, from the fields of a model's configuration.
 
     For most models of transformers, ``rotary_frequencies(head_dim, **config.rope_parameters)``
-    gives what the model turns by, and both results go to the module:
-    ``RotaryPositionalEncoding(head_dim, frequencies=…, attention_factor=…)``, with
-    ``rotary_dim=2 * len(frequencies)`` where only a part of each head turns. A configuration that
+    gives what the model turns by, and the pair goes to the module as it is:
+    ``RotaryPositionalEncoding(head_dim, frequencies=pair, layout=…)``. A configuration that
     has one set of fields for each kind of layer, such as Gemma 3's, needs one call for each.
 
     ``head_dim`` is the width of one head, a positive even integer. Where a model keeps the part of
@@ -183,7 +192,7 @@ def rotary_frequencies(
 
     config = check.frequency_config(rotary_dim, fields["rope_theta"], "paper")
     unscaled = _angles.exact_frequencies(config).omega.copy()
-    return scaling(unscaled, **used_fields)
+    return scaling(unscaled, **used_fields).of_head(head_dim)
 
 
 # ---- The scalings, one function for each

@@ -58,9 +58,9 @@ def _eager_constants(config: FrequencyConfig, device: torch.device) -> _Constant
 
 
 def _host_constants(config: FrequencyConfig) -> _Constants:
-    """They share the memory of NumPy's, which is what is cached, and not these tensors: a tracer
-    makes tensors of its own. as_tensor also makes real constants of an exported graph, which
-    from_numpy does not."""
+    """Tensors on NumPy's memory. NumPy's arrays are cached and tensors are not, because a tracer
+    would replace them by its own. as_tensor makes constants that `torch.export` stores; from_numpy
+    does not."""
     arrays = (*_angles.exact_frequencies(config), _angles.grid_of_reals())
     return _Constants(*(torch.as_tensor(array, device="cpu") for array in arrays))
 
@@ -97,7 +97,7 @@ def _move_grid(device: torch.device) -> Tensor:
     return moved
 
 
-# torch.compile cannot look into decimal arithmetic, and so it takes the constants from an operator.
+# torch.compile cannot trace decimal arithmetic, so a graph gets the constants from an operator.
 # (torch.compiler.assume_constant_result refuses the arguments as soon as sizes are symbolic.)
 _SCHEMA = (
     "(SymInt d_model, float base, str spacing, float[]? frequencies, Device device)"
@@ -113,9 +113,9 @@ def _constants_of_graph(
     frequencies: list[float] | None,
     device: torch.device,
 ) -> tuple[Tensor, ...]:
-    given = None if frequencies is None else tuple(frequencies)
-    constants = _eager_constants(FrequencyConfig(d_model, base, spacing, given), device)
-    return tuple(part.clone() for part in constants)  # an operator must not return what it keeps
+    own = None if frequencies is None else tuple(frequencies)
+    constants = _eager_constants(FrequencyConfig(d_model, base, spacing, own), device)
+    return tuple(part.clone() for part in constants)  # an operator may not return a cached tensor
 
 
 @_constants_of_graph.register_fake

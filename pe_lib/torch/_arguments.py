@@ -55,7 +55,7 @@ def resolved(device: Device) -> torch.device:
 
 
 def as_positions(name: str, values: Tensor | ArrayLike, device: Device) -> Tensor:
-    """Real numbers as a tensor, int64 or floating; checked where looking at them is free."""
+    """Real numbers as an int64 or floating tensor, their range checked if they are on the CPU."""
     if not isinstance(values, Tensor):
         return _host_positions(name, values, resolved(device))
     _check_real_numbers(name, values)
@@ -93,7 +93,7 @@ def _check_range(name: str, values: Tensor) -> None:
         good = (values >= -(2.0**63)) & (values < 2.0**63)
     else:
         return
-    with suppress(RuntimeError):  # there are no values under vmap, nor in a FakeTensor
+    with suppress(RuntimeError):  # vmap and FakeTensor have no values
         if not good.all():
             at = good.flatten().tolist().index(False)
             bad = values.flatten().tolist()[at]
@@ -133,7 +133,7 @@ def as_shift(by: Tensor | ArrayLike, x: Tensor) -> Tensor:
     return as_positions_of("by", by, x)
 
 
-# What the modules take beside x
+# Offsets and tables of the modules
 
 
 def common_offset(offset: SupportsIndex) -> int:
@@ -156,7 +156,7 @@ def check_no_offset(offset: SupportsIndex | Tensor) -> None:
 
 
 def check_nothing_else(positions: Tensor | None, offset: SupportsIndex | Tensor) -> None:
-    """Nothing else says where x stands if there are tables."""
+    """Positions and offset must be left out where there are tables."""
     left_out = "positions and offset must be left out where tables are given"
     if positions is not None:
         raise ValueError(f"{left_out}, got positions {check.brief(positions)}")

@@ -99,8 +99,8 @@ class CachedPositions(nn.Module, Generic[Rows]):
         self._share_cache()
 
     def extra_repr(self) -> str:
-        width, base, spacing, given = self.config
-        shown = f"{base=:.15g}" if given is None else f"frequencies=({given[0]:g}, …)"
+        width, base, spacing, own = self.config
+        shown = f"{base=:.15g}" if own is None else f"frequencies=({own[0]:g}, …)"
         if spacing != "paper":
             shown += f", {spacing=}"
         text = f"{width}, {shown}, layout={self.layout!r}"
@@ -180,7 +180,7 @@ class CachedPositions(nn.Module, Generic[Rows]):
                 return None
             return rows if start >= 0 and end <= length else None
         if type(like) is not Tensor and type(like) is not nn.Parameter:
-            return None  # a FakeTensor, for example, cannot be combined with real rows
+            return None  # a FakeTensor cannot be combined with real rows
         if start < 0:
             return None
         if is_capturing(like.device):  # what is computed now has no values before the replay

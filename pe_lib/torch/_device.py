@@ -34,7 +34,7 @@ def real_dtype(device: torch.device) -> torch.dtype:
 
 
 def smallest_and_largest(positions: Tensor) -> tuple[int, int] | None:
-    """Of integers, where looking at values is free and no tracer forbids it."""
+    """Of integers on the CPU, else None: a GPU would make the host wait, tracers have no values."""
     if torch.compiler.is_compiling():
         return None
     if positions.is_floating_point() or not positions.is_cpu or positions.numel() == 0:
@@ -42,13 +42,13 @@ def smallest_and_largest(positions: Tensor) -> tuple[int, int] | None:
     try:
         first, last = positions.aminmax()
         return int(first), int(last)
-    except RuntimeError:  # there are no values under vmap, nor in a FakeTensor
+    except RuntimeError:  # vmap and FakeTensor have no values
         return None
 
 
 def is_ordinary(rows: Tensor) -> bool:
-    """Whether these are numbers in memory, which may be kept. A transform of torch.func or a tracer
-    makes wrappers instead, which are of no use once it has ended."""
+    """Whether this tensor has memory and may be cached. The wrappers of torch.func and of tracers
+    are invalid once the transform has ended."""
     if type(rows) is not Tensor:
         return False
     try:
@@ -58,7 +58,7 @@ def is_ordinary(rows: Tensor) -> bool:
 
 
 def is_exporting() -> bool:
-    """Before torch 2.7 nobody can tell, so each graph is taken for an exported one."""
+    """Before torch 2.7 this cannot be known, and every graph counts as exported."""
     known: Callable[[], bool] | None = getattr(torch.compiler, "is_exporting", None)
     return known is None or known()
 

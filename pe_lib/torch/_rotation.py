@@ -80,10 +80,8 @@ def _rotate_in_parts(x: Tensor, factors: Factors, axis: int) -> Tensor:
     size = max(1, PART * x.shape[axis] // x.numel())
     parts = x.split(size, dim=axis)
     kind: Any = type(factors)
-    of_parts = zip(*[_split(each, size, axis, len(parts)) for each in factors], strict=True)
-    turned = [
-        _rotate_at_once(part, kind(*these)) for part, these in zip(parts, of_parts, strict=True)
-    ]
+    factors_of_parts = map(kind, *[_split(each, size, axis, len(parts)) for each in factors])
+    turned = [_rotate_at_once(*pair) for pair in zip(parts, factors_of_parts, strict=True)]
     return torch.cat(turned, dim=axis)
 
 
@@ -116,7 +114,7 @@ def _rotate_in_layout(x: Tensor, factors: Factors) -> Tensor:
         return _rotate_split(x, factors)
     if isinstance(factors, ComplexFactors):
         return _rotate_complex(x, factors)
-    return _rotate_neighbours(x, factors)
+    return _rotate_reals(x, factors)
 
 
 def _rotate_split(x: Tensor, factors: SplitFactors) -> Tensor:
@@ -134,7 +132,7 @@ def _rotate_complex(x: Tensor, factors: ComplexFactors) -> Tensor:
     return torch.view_as_real(pairs * factors.turns).flatten(-2)
 
 
-def _rotate_neighbours(x: Tensor, factors: PairFactors) -> Tensor:
+def _rotate_reals(x: Tensor, factors: PairFactors) -> Tensor:
     a, b = x[..., 0::2], x[..., 1::2]
     new_a = a * factors.cos - b * factors.sin
     new_b = b * factors.cos + a * factors.sin

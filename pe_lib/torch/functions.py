@@ -255,10 +255,9 @@ def rotary_frequencies(
     >>> rotary_frequencies(8, **fields).frequencies
     tensor([0.2500, 0.0791, 0.0250, 0.0079], dtype=torch.float64)
     """
-    frequencies, attention_factor = rope.rotary_frequencies(
-        head_dim, seq_len=seq_len, **rope_parameters
-    )
-    return RotaryFrequencies(torch.from_numpy(frequencies), attention_factor)
+    pair = rope.rotary_frequencies(head_dim, seq_len=seq_len, **rope_parameters)
+    tensors = RotaryFrequencies(torch.from_numpy(pair.frequencies), pair.attention_factor)
+    return tensors.of_head(int(head_dim))
 
 
 def convert_layout(

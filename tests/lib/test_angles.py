@@ -216,6 +216,34 @@ def test_half_types_are_rounded_from_float32(dtype: str, layout: Any) -> None:
             assert np.array_equal(few, ours[:60])
 
 
+class Casts(TorchDispatchMode):
+    """The pairs of dtypes between which numbers are cast."""
+
+    def __init__(self) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self.pairs: set[tuple[torch.dtype, torch.dtype]] = set()
+
+    def __torch_dispatch__(self, op: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        result = op(*args, **(kwargs or {}))
+        if op in (torch.ops.aten._to_copy.default, torch.ops.aten.copy_.default):
+            source = args[-1] if op is torch.ops.aten.copy_.default else args[0]
+            self.pairs.add((source.dtype, result.dtype))
+        return result
+
+
+@both_layouts
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_no_number_is_cast_from_float64_to_a_half_type(layout: Any, dtype: torch.dtype) -> None:
+    """What such a cast does differs between devices: some round once, some by way of float32."""
+    config = frequency_config(64, 10_000.0, "paper")
+    with Casts() as casts:
+        pet.sinusoidal_encoding([0.5, 3], 64, layout=layout, dtype=dtype)
+        pet.sinusoidal_table(100, 64, layout=layout, dtype=dtype)
+        _angles._device_table(100, 0, config, layout, dtype, torch.device("cpu"))
+    assert (torch.float32, dtype) in casts.pairs
+    assert (torch.float64, dtype) not in casts.pairs
+
+
 @both_layouts
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float32, torch.float64])
 def test_the_device_s_table_is_the_host_s(

@@ -151,6 +151,8 @@ rotary().shift(x[0], by=arange(3)) → ValueError: by must be a number or of sha
 rotary().shift(x, by=arange(2).to(torch.uint8)) → TypeError: by must be signed ...
 rotary(pair_axes=[0, 0, 1, 1]).shift(heads, by=arange(3)) →
     ValueError: by must be a number or of shape (axes,) or (axes, batch) with 2 axes, got ...(3,)
+pe.RotaryPositionalEncoding(16, layout="split", frequencies=pair) →
+    ValueError: frequencies must be made for head_dim = 16, got those of rotary_frequencies(8, …)
 rotary(frequencies=pair, attention_factor=2) → ValueError: attention_factor must be left out ...
 rotary(pair_axes=[0, 0, 1, 1]).cos_sin(arange(3)) → ValueError: ...2 axes, ...got (3,)
 rotary().cos_sin(arange(3), dtype=torch.int32) → TypeError: dtype must be ...got torch.int32

@@ -7,19 +7,16 @@ and each layer turns its queries and keys by our module. The rest stays the clie
 
 import copy
 import importlib
+import math
 import re
-import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from importlib.metadata import distribution
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import pytest
 import torch
 import transformers
-from diffusers.models.embeddings import get_timestep_embedding
 from torch import Tensor, nn
 from transformers import (
     AutoConfig,
@@ -612,118 +609,30 @@ def test_frequencies_that_change_under_a_filled_cache_are_wrong(
     torch.testing.assert_close(decoding(model, client), whole.flatten(0, 1), rtol=0, atol=ROUNDING)
 
 
-# ---- torchtune
+# ---- Timesteps of diffusion models
 
 
-@pytest.fixture
-def torchtune(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], Any]:
-    """Imports one of its modules. Only the ``__init__`` of the two packages around it is passed
-    over, which would import what is not installed: see tests/requirements.txt."""
-    for name in ("torchtune", "torchtune.modules"):
-        package = ModuleType(name)
-        package.__path__ = [str(distribution("torchtune").locate_file(name.replace(".", "/")))]
-        monkeypatch.setitem(sys.modules, name, package)
-    return lambda name: importlib.import_module(f"torchtune.modules.{name}")
-
-
-def test_rotation_is_torchtune_s(torchtune: Callable[[str], Any]) -> None:
-    """Packed in the first row, and further on in its document in the second: the first pair has
-    whole angles there, which are exact, and the others stay below 22 radians."""
-    rotary = RotaryPositionalEncoding(16, base=500_000, seq_dim=-3, layout="interleaved")
-    peer = torchtune("position_embeddings").RotaryPositionalEmbeddings(16, 128, base=500_000)
-    x = torch.randn(2, LENGTH, 3, 16)
-    positions = torch.stack((torch.arange(LENGTH) % 5, torch.arange(LENGTH) + 100))
-    theirs = peer(x, input_pos=positions)
-    assert (rotary(x, positions=positions) - theirs).abs().max() < ROUNDING
-    assert (rotary(x) - peer(x)).abs().max() < ROUNDING
-    step = rotary(x[:, -1:], offset=positions[:, -1])  # one token for each sequence of a batch
-    assert (step - theirs[:, -1:]).abs().max() < ROUNDING
-
-
-class OurEmbeddings(nn.Module):
-    """Takes the place of torchtune's module, for x of shape (batch, seq, heads, head_dim)."""
-
-    def __init__(self, **options: Any) -> None:
-        super().__init__()
-        self.rotary = RotaryPositionalEncoding(
-            16, seq_dim=-3, **{"layout": "interleaved"} | options
-        )
-
-    def forward(self, x: Tensor, *, input_pos: Tensor | None) -> Tensor:
-        turned: Tensor = self.rotary(x, positions=input_pos)
-        return turned
-
-
-def whole_text(attention: Any, x: Tensor) -> Tensor:
-    output: Tensor = attention(x, x)
-    return output
-
-
-def packed_text(attention: Any, x: Tensor) -> Tensor:
-    may_see, positions = IS_SAME_DOCUMENT.tril(), PLACES_IN_DOCUMENTS
-    output: Tensor = attention(x, x, mask=may_see.expand(2, -1, -1), input_pos=positions[None])
-    return output
-
-
-def cached_text(attention: Any, x: Tensor) -> Tensor:
-    """The first tokens together and the others alone. In the second row three are padding."""
-    places, padding = torch.arange(LENGTH), torch.tensor([[0], [3]])
-    positions, is_token = (places - padding).clamp(min=0), places >= padding
-    may_see = (is_token[:, None] | torch.eye(LENGTH, dtype=torch.bool)).tril()
-    attention = copy.deepcopy(attention)
-    attention.setup_cache(batch_size=2, dtype=x.dtype, max_seq_len=LENGTH)
-    outputs = []
-    for start, end in STEPS:
-        step, at = x[:, start:end], positions[:, start:end]
-        outputs.append(attention(step, step, mask=may_see[:, start:end], input_pos=at))
-    return torch.cat(outputs, dim=1)[is_token]
-
-
-@torch.no_grad()
-@pytest.mark.parametrize("situation", [whole_text, packed_text, cached_text])
-def test_attention_is_torchtune_s(
-    situation: Callable[[Any, Tensor], Tensor], torchtune: Callable[[str], Any]
-) -> None:
-    attention = torchtune("attention").MultiHeadAttention(
-        embed_dim=64,
-        num_heads=4,
-        num_kv_heads=2,
-        head_dim=16,
-        q_proj=nn.Linear(64, 64),
-        k_proj=nn.Linear(64, 32),
-        v_proj=nn.Linear(64, 32),
-        output_proj=nn.Linear(64, 64),
-        pos_embeddings=torchtune("position_embeddings").RotaryPositionalEmbeddings(16),
-    )
-    x = 3 * torch.randn(2, LENGTH, 64)
-    theirs = situation(attention, x)
-    attention.pos_embeddings = OurEmbeddings()
-    assert (situation(attention, x) - theirs).abs().max() < ROUNDING
-    backwards = OurEmbeddings(frequencies=-rotary_frequencies(16, rope_theta=10_000)[0])
-    for wrong in (None, OurEmbeddings(layout="split"), backwards):
-        attention.pos_embeddings = wrong
-        assert (situation(attention, x) - theirs).abs().max() > ROTATION_MATTERS
-
-
-# ---- diffusers
+def timestep_embedding(
+    t: Tensor, width: int, flip: bool, shift: float, scale: float, base: float
+) -> Tensor:
+    """The formula of `get_timestep_embedding` in diffusers 0.42: ``flip_sin_to_cos``,
+    ``downscale_freq_shift``, ``scale`` and ``max_period``."""
+    half = width // 2
+    exponent = -math.log(base) * torch.arange(half, dtype=torch.float32) / (half - shift)
+    angles = scale * t[:, None].float() * torch.exp(exponent)
+    sin, cos = angles.sin(), angles.cos()
+    return torch.cat((cos, sin) if flip else (sin, cos), dim=-1)
 
 
 @pytest.mark.parametrize("flip", [False, True])
 @pytest.mark.parametrize(("shift", "spacing"), [(0, "paper"), (1, "tensor2tensor")])
 @pytest.mark.parametrize(("scale", "base"), [(1, 10_000), (1000, 10_000), (1000, 256)])
-def test_diffusers_timestep_embedding(
+def test_timestep_embedding_is_that_of_diffusers(
     flip: bool, shift: int, spacing: Any, scale: int, base: int
 ) -> None:
     """Timesteps between 0 and 1 are scaled by 1,000; those that count to 1,000 are not."""
     t = torch.linspace(0, 1000 / scale, 37)
-    theirs = get_timestep_embedding(
-        t,
-        64,
-        flip_sin_to_cos=flip,
-        downscale_freq_shift=shift,
-        scale=scale,
-        max_period=base,
-    )
+    theirs = timestep_embedding(t, 64, flip, shift, scale, base)
     ours = sinusoidal_encoding(scale * t, 64, base=base, layout="split", spacing=spacing)
     if flip:
         ours = torch.cat(ours.chunk(2, dim=-1)[::-1], dim=-1)

@@ -481,6 +481,7 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
             {"rope_type": "linear", "type": "su"},
             {"rope_type": "default", "type": "linear"},
             {"rope_type": "yarn", "type": "longrope"},
+            {"rope_type": "longrope", "type": "linear"},
         )
     ],
     ({"facter": 4}, "TypeError: 'facter' is no field of rope_parameters: allowed are seq_len,..."),

@@ -199,7 +199,7 @@ def test_a_parameter_uses_cached_rows() -> None:
 def test_a_compiled_graph_computes_rows_unless_one_offset_or_tables_give_them(
     layout: Any,
 ) -> None:
-    """As the page of the library says of `torch.compile`. Angles are computed as integers, with shifts of bits."""
+    """As the page of the library says. Angles are computed as integers, with shifts of bits."""
     x, ids = torch.randn(2, 3, 5, 8), torch.randint(0, 64, (2, 5))
     rotary = RotaryPositionalEncoding(8, layout=layout)
     rotary(x)
@@ -222,7 +222,7 @@ def test_a_compiled_graph_computes_rows_unless_one_offset_or_tables_give_them(
 
 
 def test_a_compiled_graph_reads_the_cache_to_its_last_row() -> None:
-    """As the page of the library advises: call the module once with the longest sequence, and compile then."""
+    """As the page of the library advises: the longest sequence first, and then compile."""
     rotary, x = rotary_of(base=300.0), torch.randn(2, 3, 5, 8)
     longest = torch.randn(1, 3000, 8)
     rotary(longest)
