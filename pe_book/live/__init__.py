@@ -24,6 +24,7 @@ POSITIONS = {
     r"\Delta x": "step",
     "x": "x",
 }
+byte = kind("byte")
 clock = kind("clock", POSITIONS)
 crank = kind("crank")
 digits = kind("digits")

@@ -325,6 +325,13 @@ def test_digits_are_binary_and_their_waves_step_evenly(bench: Page) -> None:
         assert (np.ptp(lengths) < 1e-9) == (state["read"] == "both")
 
 
+def test_a_byte_wraps_as_numpy_s_does(bench: Page) -> None:
+    for state, found in ask(bench, "byte", x=[0, 6, 7, 100], add=[1, 37, 255]):
+        product = np.array([state["x"]], dtype=np.uint8) * np.uint8(state["add"])
+        assert found["byte"] == product[0]
+        assert found["sum"] == state["x"] * state["add"] == 256 * found["turns"] + found["byte"]
+
+
 def test_crank_turns_the_hands_of_the_table(bench: Page, model: minilm.MiniLM) -> None:
     """As the chapter on the trained model fits them; the data are rounded to 16 bits."""
     learned = model.positions[1:507] - model.positions[1:507].mean(axis=0)
