@@ -14,6 +14,7 @@ from bs4 import BeautifulSoup
 from bs4.element import NavigableString
 from sphinx.errors import ExtensionError
 
+from pe_book.plots import ENLARGED
 from website.finish.site import Site
 
 VIEW_BOX = re.compile(r'viewBox="0 0 ([\d.]+) ([\d.]+)"')
@@ -223,7 +224,7 @@ def hold_places(page: BeautifulSoup, folder: Path) -> None:
         if box := VIEW_BOX.search(picture.read_text(encoding="utf-8")):
             # The box is in points, of which 72 make an inch; of a page's pixels 96 do.
             image["width"], image["height"] = (
-                str(round(float(points) * 96 / 72)) for points in box.groups()
+                str(round(float(points) * ENLARGED * 96 / 72)) for points in box.groups()
             )
 
 
