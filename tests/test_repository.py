@@ -193,9 +193,10 @@ def test_what_others_made_is_as_it_was_fetched() -> None:
 
 def test_every_folder_of_others_work_is_listed_with_its_version_and_licence() -> None:
     """A folder of others' work is one that holds a licence, and everything under vendor."""
-    row = r"^\| `(book/[^`]+)` \| .+? \| (.+?) \| (.+?) \|$"
+    row = r"^\| `((?:book|website)/[^`]+)` \| .+? \| (.+?) \| (.+?) \|$"
     listed = {folder: rest for folder, *rest in re.findall(row, read("LICENSES.md"), re.M)}
-    licensed = {path.parent for path in (ROOT / "book").rglob("LICENSE*")}
+    folders = (ROOT / "book", ROOT / "website")
+    licensed = {path.parent for one in folders for path in one.rglob("LICENSE*")}
     assert {path.relative_to(ROOT).as_posix() for path in licensed} == set(listed)
     for package in PACKAGES:
         named = listed[f"website/assets/vendor/{package['folder']}"]
@@ -214,7 +215,7 @@ def test_workflows_are_valid_and_safe() -> None:
 
 def test_every_check_runs_in_a_workflow() -> None:
     texts = "\n".join(path.read_text(encoding="utf-8") for path in WORKFLOWS)
-    named = " ".join(re.findall(r"website/run_tests\.py (.+)$", texts, re.M))
+    named = " ".join(re.findall(r"tests/run\.py (.+)$", texts, re.M))
     assert set(shlex.split(named)) == set(run.CHECKS)
 
 
