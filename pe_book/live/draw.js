@@ -18,7 +18,7 @@ const peDraw = (() => {
       ? String(value).replace("-", "−").replace(/\B(?=(\d{3})+$)/g, ",")
       : fixed(value, 1);
 
-  /** The rows of a table, given as such or packed by book/data/minilm/figures.py. */
+  /** The rows of a table, given as such or packed by data/make.py. */
   function tableOf(table) {
     if (Array.isArray(table)) return table;
     const { bits, columns, scales, numbers } = table;

@@ -2,9 +2,12 @@
 
 import base64
 import gzip
+import inspect
 import io
+import json
 import re
 import shutil
+from base64 import b64decode
 from pathlib import Path
 from textwrap import dedent
 from typing import Any
@@ -17,6 +20,7 @@ from bs4 import BeautifulSoup
 from ipywidgets import IntSlider, link
 from matplotlib.figure import Figure
 from PIL import Image
+from py_mini_racer import MiniRacer
 from traitlets import TraitError
 
 from pe_book import live, plots
@@ -34,10 +38,14 @@ from pe_book.dark import (
     luminance,
 )
 from pe_book.live import still
-from pe_book.live.figure import LiveFigure
+from pe_book.live.data import make
+from pe_book.live.figure import LiveFigure, kind
 from pe_book.live.frames import MOST_FRAMES_OF_ONE
+from website.extensions.live_figures import without_comments
 
 ROOT = Path(__file__).resolve().parent.parent.parent
+DATA = re.compile(r'peLive\.keep\("\w+", (.*)\);')
+PARTS_OF_THE_KIT = {*still.KIT, "ties"}
 IMAGE, VIEW = "image/svg+xml", "application/vnd.jupyter.widget-view+json"
 
 
@@ -166,11 +174,50 @@ def test_live_cells_and_still_heat_maps_have_the_same_colours_on_a_dark_page() -
 
 def test_scripts_are_small() -> None:
     """What a page with one figure loads, of the 450 kB of a first view: each script by itself."""
-    files = {path.stem: path for path in live.FOLDER.glob("*.js")}
-    sizes = {name: len(gzip.compress(path.read_bytes())) for name, path in files.items()}
+    sizes = {path.stem: size_as_sent(path) for path in live.FOLDER.glob("*.js")}
     on_every_page = sum(sizes.pop(name) for name in ("draw", "light", "kit", "ties"))
     assert len(sizes) >= 7
     assert on_every_page + max(sizes.values()) <= 15_000
+    data = [size_as_sent(path) for path in live.FOLDER.glob("data/*.js")]
+    assert len(data) >= 2
+    assert max(data) <= 45_000
+
+
+def size_as_sent(script: Path) -> int:
+    return len(gzip.compress(without_comments(script.read_text(encoding="utf-8")).encode()))
+
+
+@pytest.mark.parametrize("name", sorted(set(live.KINDS) - {"frames"}))
+def test_a_script_without_its_comments_draws_the_same(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    figure = getattr(live, name)()
+    drawn = still.content_of_box(name, figure.state, {})
+    with MiniRacer() as racer:
+        racer.eval(still.WITHOUT_A_PAGE + without_comments(still.scripts(name)))
+        monkeypatch.setattr(still, "engine", lambda: racer)
+        assert still.content_of_box(name, figure.state, {}) == drawn
+
+
+def test_the_data_of_live_figures_are_those_of_the_extract() -> None:
+    """Numbers that a processor rounds otherwise may differ by one step of their rounding."""
+    for name, text in make.files().items():
+        stored = (live.FOLDER / "data" / name).read_text(encoding="utf-8")
+        assert text.splitlines()[:2] == stored.splitlines()[:2]
+        fresh, kept = (json.loads(DATA.findall(one)[0]) for one in (text, stored))
+        assert fresh.keys() == kept.keys()
+        for key, value in fresh.items():
+            if isinstance(value, dict):
+                np.testing.assert_allclose(value["scales"], kept[key]["scales"], rtol=1e-5)
+                numbers, others = (
+                    np.frombuffer(b64decode(one["numbers"]), f"<i{one['bits'] // 8}").astype(int)
+                    for one in (value, kept[key])
+                )
+                assert np.abs(numbers - others).max() <= (1 if name == "crank.js" else 0), key
+            elif isinstance(value, list) and isinstance(value[0], float):
+                np.testing.assert_allclose(value, kept[key], rtol=1e-5)
+            else:
+                assert value == kept[key]
 
 
 def test_frames_begin_with_the_frame_asked_for() -> None:
@@ -206,6 +253,11 @@ def test_what_no_figure_can_show_is_refused() -> None:
     for value in bad:
         with pytest.raises(TraitError, match=r"'decay' trait of an Orbit .* a finite real number"):
             live.orbit(value)
+    for order in ("01234566", "012345678", "0123456x"):
+        with pytest.raises(TraitError, match=r"'tags' trait of an Exchange .* fits"):
+            live.exchange(order)
+    with pytest.raises(TraitError, match="'transposed' trait of a Table"):
+        live.table(transposed="2" * 8)
     figure = live.clock()
     with pytest.raises(TraitError, match="'block' trait"):
         figure.block = "sideways"
@@ -225,9 +277,9 @@ def test_python_reads_sets_and_follows_the_controls() -> None:
     assert first.state == {"x": 11, "step": 2, "block": "T"}
 
 
-@pytest.mark.parametrize("kind", sorted(set(live.KINDS) - {"frames"}))
-def test_every_kind_draws_its_still(kind: str) -> None:
-    check_still(getattr(live, kind)())
+@pytest.mark.parametrize("name", sorted(set(live.KINDS) - {"frames"}))
+def test_every_kind_draws_its_still(name: str) -> None:
+    check_still(getattr(live, name)())
 
 
 def check_still(figure: LiveFigure) -> None:
@@ -245,7 +297,7 @@ def count_elements(svg: str) -> int:
 def test_the_example_in_contributing_draws_its_still(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Who adds a live figure begins with these two files, so they must pass as they stand."""
+    """Who adds a live figure begins with this script and this line, so both must pass."""
     text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
     script, code = (
         dedent(re.findall(f"^ +```{language}$\n(.*?)^ +```$", text, re.MULTILINE | re.DOTALL)[0])
@@ -254,9 +306,14 @@ def test_the_example_in_contributing_draws_its_still(
     shutil.copytree(live.FOLDER, tmp_path, dirs_exist_ok=True)
     (tmp_path / "hand.js").write_text(script, encoding="utf-8")
     monkeypatch.setattr(still, "FOLDER", tmp_path)
-    names: dict[str, Any] = {}
+    names: dict[str, Any] = {"kind": kind}
     exec(code, names)
-    check_still(names["hand"]())
+    hand = names["hand"]
+    assert repr(hand(5)) == "Live figure: hand(x=5)"
+    assert "One hand of a clock, and the sine" in hand.__doc__
+    assert hand().state == {"x": 3}
+    check_still(hand())
+    del live.KINDS["hand"]
 
 
 def test_contributing_names_every_field_that_a_figure_may_define() -> None:
@@ -276,6 +333,19 @@ def test_a_still_is_drawn_at_the_state_of_the_controls() -> None:
     assert "PE(3)" in before
     assert "PE(4)" in after
     assert "PE(3)" not in after
+
+
+def test_defaults_and_documentation_are_those_of_the_script() -> None:
+    signature = inspect.signature(live.rope)
+    assert str(signature) == (
+        "(m=5, n=2, direction='clockwise', pairs='neighbours', *, question='')"
+    )
+    assert "direction of the turns: 'clockwise' or 'anticlockwise'" in str(live.rope.__doc__)
+    assert "position, from 1 to 506" in str(live.crank.__doc__)
+    with pytest.raises(TypeError, match="unexpected keyword argument 'speed'"):
+        live.clock(speed=3)
+    assert {name: one.kind for name, one in live.KINDS.items()} == {n: n for n in live.KINDS}
+    assert set(live.KINDS) == {path.stem for path in live.FOLDER.glob("*.js")} - PARTS_OF_THE_KIT
 
 
 def test_what_a_figure_says_is_escaped_once() -> None:

@@ -222,7 +222,7 @@ def test_ctrl_c_within_sphinx_ends_the_build(
     ("name", "runs_again"),
     [
         ("pe_lib/torch.py", True),
-        ("pe_book/live/clock.py", True),
+        ("pe_book/live/figure.py", True),
         ("experiments/rank/__init__.py", True),
         ("experiments/rank/results.jsonl", True),
         ("experiments/results/rank.json", True),

@@ -29,7 +29,7 @@ def built(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     [
         (["book/glossary.md"], "built"),
         (["pe_book/live/kit.js", "website/assets/book.css"], "built"),
-        (["pe_book/live/clock.py", "book/glossary.md"], "started again"),  # it has read the code
+        (["pe_book/live/figure.py", "book/glossary.md"], "started again"),  # it has read the code
     ],
 )
 def test_a_change_is_built(changed: list[str], done: str, built: list[str]) -> None:

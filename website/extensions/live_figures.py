@@ -20,6 +20,7 @@ from pe_book.live.still import KIT, files_of
 
 VIEW = "application/vnd.jupyter.widget-view+json"
 MODEL = re.compile(r'"model_id": "(\w+)"')
+COMMENTS = re.compile(r"^ *(?://[^\n]*|/\*.*?\*/)\n", re.MULTILINE | re.DOTALL)
 BOX = re.compile(r'<div class="live" data-figure="(\w+)"')
 
 
@@ -43,7 +44,10 @@ def symbols_of(document: nodes.document) -> dict[str, str]:
 def box_of(traits: dict[str, Any]) -> str:
     """The box of a figure, from the traits that its widget has stored."""
     kind = traits["figure"]
-    state = {name: traits[name] for name in live.KINDS[kind].controls()}
+    names = [
+        name for name in live.KINDS[kind].controls() if name in traits
+    ]  # older than its script?
+    state = {name: traits[name] for name in names}
     return live.box(kind, traits["question"], state, traits["data"])
 
 
@@ -72,10 +76,16 @@ def load_kinds(app: Sphinx, page: str, template: str, context: dict[str, Any], _
 def copy_files(app: Sphinx) -> None:
     """The scripts and the style sheet, as they lie beside the figures."""
     target = Path(app.outdir) / "_static" / "live"
-    for path in [live.FOLDER / "kit.css", *live.FOLDER.rglob("*.js")]:
+    for path in live.FOLDER.rglob("*.js"):
         copy = target / path.relative_to(live.FOLDER)
         copy.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copy(path, copy)
+        copy.write_text(without_comments(path.read_text(encoding="utf-8")), encoding="utf-8")
+    shutil.copy(live.FOLDER / "kit.css", target)
+
+
+def without_comments(script: str) -> str:
+    """A script without the comments that have lines of their own: a sixth of what is sent."""
+    return COMMENTS.sub("", script)
 
 
 def setup(app: Sphinx) -> dict[str, bool]:

@@ -1,0 +1,30 @@
+"""Does the rank of the positions decide whether adding works? See `run`."""
+
+from experiments.common import Run, read_series
+from experiments.rank.run import (
+    RANKS,
+    RESULTS,
+    STEPS,
+    WAYS,
+    WORDS,
+    price,
+    read_off,
+    table,
+)
+
+__all__ = [
+    "RANKS",
+    "RESULTS",
+    "STEPS",
+    "WAYS",
+    "WORDS",
+    "price",
+    "read_off",
+    "stored",
+    "table",
+]
+
+
+def stored(series: str = "rank") -> Run:
+    """A stored series, "rank" or "controls": how it was made, and its "runs"."""
+    return read_series(RESULTS, series)
