@@ -54,7 +54,13 @@ def test_torch_s_version_stands_in_one_place() -> None:
     """It is typed in requirements.txt, and `make constraints` copies it to constraints.txt."""
     (torch,) = re.findall(r"^torch==([\d.]+)$", read("requirements.txt"), re.M)
     assert f"\ntorch=={torch}\n" in read("constraints.txt")
-    for name in ("README.md", "binder/requirements.txt", "CONTRIBUTING.md", "pyproject.toml"):
+    for name in (
+        "README.md",
+        "CONTRIBUTING.md",
+        "pyproject.toml",
+        "binder/requirements.txt",
+        "benchmarks/requirements.txt",
+    ):
         assert torch not in read(name), name
 
 

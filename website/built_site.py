@@ -24,8 +24,10 @@ SIZES_OF_FILES = """() => performance.getEntries()
 
 
 def chapters() -> list[str]:
-    """The pages that have a page of checks of the same name, in the order of the contents."""
-    return [name for name in PAGES if name.replace("book/", "book/checks/") in PAGES]
+    """The notebooks that have a page of checks of the same name, in the order of the contents."""
+    checks = {name for name in PAGES if name.startswith("book/checks/")}
+    notebooks = [name for name in PAGES if (ROOT / name).with_suffix(".ipynb").exists()]
+    return [name for name in notebooks if name.replace("book/", "book/checks/", 1) in checks]
 
 
 def pages_in(contents: Path) -> list[str]:
