@@ -1,6 +1,5 @@
 """What the repository says about itself stays true."""
 
-import ast
 import json
 import re
 import shlex
@@ -32,6 +31,7 @@ FOLDERS = r"book|pe_lib|pe_book|experiments|benchmarks|tests|website|binder|\.gi
 TO_BE_WRITTEN = {"pe_book/live/hand.js", "pe_book/live/data/hand.js"}
 # The jobs that may write, and what.
 WRITERS = {
+    ("book", "colab"): {"contents": "write"},
     ("book", "deploy"): {"pages": "write", "id-token": "write"},
     ("newest", "newest"): {"contents": "read", "issues": "write"},
 }
@@ -217,5 +217,6 @@ def test_only_the_default_branch_is_published() -> None:
     assert "github.event.repository.default_branch" in steps["pages"]["if"]
     assert "github.event_name != 'pull_request'" in steps["pages"]["if"]
     assert steps["artifact"]["if"] == "steps.pages.outcome == 'success'"
-    assert book["deploy"]["if"] == "needs.build.outputs.published == 'true'"
-    assert set(book["deploy"]["needs"]) == {"test", "oldest", "build"}
+    for job in (book["colab"], book["deploy"]):
+        assert job["if"] == "needs.build.outputs.published == 'true'"
+        assert set(job["needs"]) == {"test", "oldest", "build"}
