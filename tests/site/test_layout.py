@@ -182,7 +182,7 @@ def test_a_page_waits_for_one_style_sheet_and_for_no_script() -> None:
 
 
 def test_boxes_that_fit_are_left_as_they_are(browser: Browser) -> None:
-    """The theme would mark each of them, which sets the page again (theme_script.py)."""
+    """The theme would mark each of them, which sets the page again (watchWide in book.js)."""
     with visit(browser, (SITE / "book/rotation.html").as_uri()) as page:
         boxes = page.locator("article pre")
         assert boxes.count() > 0

@@ -159,6 +159,10 @@ closeOutline();
 enlargeFigures();
 printLight();
 watchWide();
+// The theme's script, which comes after this one, would read the size of every box once the page has
+// loaded, and write into each whether the keyboard reaches it. On a slow phone this holds a long page
+// for half a second, and watchWide does the same work with observers.
+window.addEventListener("load", (event) => event.stopImmediatePropagation());
 nameSection();
 // Sphinx marks a page that was found in a timer of its own, which begins before this one.
 document.addEventListener("DOMContentLoaded", () => setTimeout(() => unmarkParts(document), 10));
