@@ -1,8 +1,8 @@
 """Point the launch and edit buttons at the repository that this checkout came from.
 
-Where no repository on GitHub is known, the pages have no such button. The one for Colab leads to the
-pages that the workflow writes for it (website/colab.py), so only a site that the workflow builds has
-it.
+Where no repository on GitHub is known, the pages have no such button. The one for Colab leads to
+the pages that the workflow writes for it (website/colab.py), so only a site that the workflow
+builds has it.
 """
 
 import os

@@ -49,7 +49,7 @@ def submit_search(page: BeautifulSoup) -> None:
 
 
 def offer_to_run(page: BeautifulSoup) -> None:
-    """The menu of downloads says how to run a notebook (templates/page.html). The theme's own offers
+    """The menu of downloads says how to run a notebook (templates/page.html). The theme's own has
     the browser's printing besides, and the sources of the other pages, which nobody can run."""
     run = page.select_one(".run-this-page")
     for menu in page.select(".dropdown-download-buttons"):
