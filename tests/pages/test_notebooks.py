@@ -9,29 +9,21 @@ import copy
 import re
 from functools import cache
 from pathlib import Path
-from typing import Any
 
 import nbformat
 import page_text
 import pytest
-import yaml
 from nbformat import NotebookNode
 
 from pe_book import plots
 from website import notebooks, page_measures
 from website.build import notebooks_of_the_book
+from website.contents import chapters_in
 from website.extensions import finding
 
 BOOK = Path(__file__).resolve().parent.parent.parent / "book"
 NOTEBOOKS = [path.relative_to(BOOK).as_posix() for path in notebooks_of_the_book()]
-CONTENTS: dict[str, Any] = yaml.safe_load((BOOK.parent / "_toc.yml").read_text(encoding="utf-8"))
-CHAPTERS = [
-    f"{chapter['file'].removeprefix('book/')}.ipynb"
-    for part in CONTENTS["parts"]
-    if part["numbered"]
-    for chapter in part["chapters"]
-    if f"{chapter['file'].removeprefix('book/')}.ipynb" in NOTEBOOKS
-]
+CHAPTERS = [f"{name.removeprefix('book/')}.ipynb" for name in chapters_in()]
 CHECKS = [name for name in NOTEBOOKS if name.startswith("checks/")]
 CLOSING_SECTIONS = ["The answer", "Exercises", "What comes next", "References"]
 THEOREM = re.compile(
