@@ -66,7 +66,9 @@ def test_what_the_table_holds() -> None:
     assert len(direct) >= 150
     layouts = Counter((each["layout"], each.get("layout_out", each["layout"])) for each in direct)
     assert layouts["split", "split"] > 100
-    assert layouts["interleaved", "split"] >= 12
+    both = {name for name, each in families().items() if "layout_out" in each}
+    assert both >= {"deepseek_v3", "deepseek_v32", "glm4_moe_lite", "longcat_flash", "mistral4"}
+    assert layouts["interleaved", "split"] == len(both)
     assert {each["read"] for each in direct} == {"model", "function"}
     assert [name for name, each in families().items() if each.get("direction") == -1] == [
         "nanochat"

@@ -534,3 +534,30 @@ def test_a_module_for_a_model_that_turns_the_other_way() -> None:
     forward = RotaryPositionalEncoding(module.head_dim, layout="split")
     expected = forward(x, positions=-torch.arange(5))
     torch.testing.assert_close(module(x), expected)
+
+
+ODD = [None, "", "x", -1, 0, 1, 1.5, float("inf"), float("nan"), True, [], [None], {}, {"x": None}]
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_any_value_of_any_field_gives_an_answer_or_a_sentence(name: str) -> None:
+    """Each field of a file, and each of its scaling, replaced by values of every sort."""
+    file = FILES[name]
+    scaling: Any = file.get("rope_scaling", {})
+    changed = [file | {field: value} for field in file for value in ODD]
+    changed += [
+        file | {"rope_scaling": scaling | {field: value}} for field in scaling for value in ODD
+    ]
+    changed += [file | {"layer_types": value} for value in ODD]
+    changed += [file | {"rope_parameters": {"full_attention": value}} for value in ODD]
+    changed += [file | {"per_layer_config": {"0": value}} for value in ODD]
+    for each in changed:
+        sentence, settings = "an answer instead", None
+        try:
+            settings = rotary_settings(each)
+        except ValueError as error:
+            sentence = str(error)
+        assert 10 < len(sentence) < 1000
+        if settings is not None:
+            json.dumps(settings.to_dict())
+            assert all(np.isfinite(kind.frequencies).all() for kind in settings.kinds)
