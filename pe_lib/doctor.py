@@ -93,8 +93,10 @@ class Report:
         "float32", or the half type that all outputs fit.
     reach
         The furthest position that was examined.
-    angle_error
-        The largest error of an angle, in radians, at position ``angle_at``.
+    angle_errors, angle_at
+        The error of each pair's angle, in radians, at this position: beside the frequencies that
+        were read or, with ``expect``, those of the model. ``angle_error`` is the largest, and
+        ``score_error`` what it does to a score whose standard deviation is 1.
     faults, notes
         What is wrong; and what is worth knowing and is not wrong.
     tested, untested
@@ -116,7 +118,7 @@ class Report:
     dtype: str = "float32"
     axes: str = "seq"
     reach: int = 0
-    angle_error: float = 0.0
+    angle_errors: Floats = field(default_factory=lambda: np.zeros(0))
     angle_at: int = 0
     follows_length: bool = False
     far_frequencies: Floats | None = None
@@ -128,6 +130,17 @@ class Report:
     untested: tuple[str, ...] = ()
     expected: LayerRotation | None = None
     lines: tuple[_Line, ...] = ()
+
+    @property
+    def angle_error(self) -> float:
+        """The largest error of an angle at ``angle_at``, in radians."""
+        return float(self.angle_errors.max(initial=0.0))
+
+    @property
+    def score_error(self) -> float:
+        """The error of a score of Gaussian q and k, whose standard deviation is 1, if one of them
+        stands at ``angle_at`` and the other at 0."""
+        return _rms(self.angle_errors) if len(self.angle_errors) else 0.0
 
     @property
     def codes(self) -> tuple[str, ...]:
@@ -837,11 +850,10 @@ def _with_angles(report: Report, caller: _Caller, pairs: _Pairs, noise: float) -
         return np.asarray(np.abs(_wrap(np.angle(z) - np.multiply.outer(where, omega))))
 
     error = misses(odd.astype(np.float64))
-    at = int(np.searchsorted(odd, 100_001)) - 1 if report.reach >= 100_000 else len(odd) - 1
-    at = int(np.flatnonzero(odd <= 100_000)[-1]) if odd[0] <= 100_000 else at
+    at = int(np.flatnonzero(odd <= 100_000)[-1])
     report = replace(
         report,
-        angle_error=float(error[at].max()),
+        angle_errors=error[at],
         angle_at=int(odd[at]),
         tested=(*report.tested, "angles"),
     )
@@ -1158,7 +1170,19 @@ def compare(report: Report, kind: LayerRotation) -> Report:
         fault = check_one(report, kind)
         if fault is not None:
             report = _with(report, fault)
-    return report
+    return _with_exact_angles(report, kind)
+
+
+def _with_exact_angles(report: Report, kind: LayerRotation) -> Report:
+    """The errors of angles beside the model's frequencies, where these are what was meant."""
+    wrong = {"layout", "part", "frequencies", "base", "scaling", "spacing", "half_frequencies"}
+    found = report.frequencies
+    if wrong & set(report.codes) or report.layout == "other" or report.follows_length:
+        return report
+    rounding = np.abs(found - np.array(kind.frequencies))[found > 0]
+    if len(rounding) != len(report.angle_errors):
+        return report
+    return replace(report, angle_errors=report.angle_errors + rounding * report.angle_at)
 
 
 def _fault_unturned() -> Fault:
@@ -1594,6 +1618,12 @@ def _lines(report: Report) -> tuple[_Line, ...]:
     part = f"entries {_range(report.rotary_start, report.rotary_dim)} of {report.head_dim}"
     ways = {1: "forward", -1: "backward", 0: "mixed"}
     described = _describe(report.frequencies, report.frequency_errors, report.head_dim)
+    turning = report.frequencies > 0
+    read = ""
+    if turning.any():
+        omega, bars = report.frequencies[turning], report.frequency_errors[turning]
+        read = f"read: {len(omega)} pairs, {omega.max():.4g} to {omega.min():.4g} a position, "
+        read += f"± {(bars / omega).max():.1g} of it"
     lines = [
         _Line("layout", layout, ("layout", "layout_out")),
         _Line("part", "none" if blank else part, ("part", "unturned")),
@@ -1603,6 +1633,7 @@ def _lines(report: Report) -> tuple[_Line, ...]:
             described.text,
             ("frequencies", "base", "scaling", "spacing", "half_frequencies"),
         ),
+        _Line("", read, ()),
         *(
             _Line("", f"or: {each}" if "the pairs between" not in each else each, ())
             for each in described.explanations
@@ -1620,7 +1651,8 @@ def _lines(report: Report) -> tuple[_Line, ...]:
         ),
     ]
     if "angles" in report.tested:
-        error = f"error {report.angle_error:.1g} at {_int(report.angle_at)}"
+        error = f"error {report.angle_error:.1g} at {_int(report.angle_at)}, as in "
+        error += f"{_type_of_angles(report)}; scores {report.score_error:.1g}"
         lines.append(_Line("angles", error, ("half_angles",)))
     calls = [each for each in report.tested if each != "angles"]
     lines.append(
@@ -1646,7 +1678,7 @@ def _lines(report: Report) -> tuple[_Line, ...]:
         lines.append(_Line("rotation", "", rest))
     by_code = {fault.code: fault for fault in report.faults}
     done = []
-    for line in lines:
+    for line in [each for each in lines if each.name or each.found]:
         wrong = [by_code[code].difference for code in line.codes if code in by_code]
         unread = blank and bool(report.faults)
         fine = "ok" if report.expected is not None or line.name in ("calls", "angles") else ""
@@ -1654,6 +1686,15 @@ def _lines(report: Report) -> tuple[_Line, ...]:
             fine = ""
         done.append(line._replace(verdict="FAULT: " + "; ".join(wrong) if wrong else fine))
     return tuple(done)
+
+
+def _type_of_angles(report: Report) -> str:
+    """In what type angles seem to be computed, from their error relative to the largest."""
+    largest = report.angle_at * float(report.frequencies.max(initial=0.0))
+    relative = report.angle_error / max(largest, 1.0)
+    if relative < 1e-9:
+        return "float64"
+    return "float32" if relative < 1e-6 else "a half type"
 
 
 def _int(value: Any) -> str:

@@ -24,8 +24,10 @@ POSITIONS = {
     r"\Delta x": "step",
     "x": "x",
 }
+byte = kind("byte")
 clock = kind("clock", POSITIONS)
 crank = kind("crank")
+digits = kind("digits")
 exchange = kind("exchange")
 formats = kind("formats")
 orbit = kind("orbit")

@@ -124,13 +124,13 @@ peLive.define("crank", (data) => {
   function says(state) {
     const x = Math.round(state.x);
     const found = HANDS[x - FIRST];
-    const stand = found.map(degrees);
-    const where = `Position ${count(x)}: the hands stand at ${stand.slice(0, -1).join(", ")} and ${stand.at(-1)} degrees.`;
-    if (!isUnseen(x)) return `${where} The matrix was fitted on this half.`;
+    const stand = found.map((hand) => `${degrees(hand)}°`);
+    const where = `At ${count(x)} the hands stand at ${stand.slice(0, -1).join(", ")} and ${stand.at(-1)}`;
+    if (!isUnseen(x)) return `${where}. The matrix is fitted on this half.`;
     const off = ghosts(state).map((ghost, i) => Math.abs(short(angle(ghost) - angle(found[i]))));
     const most = Math.ceil((Math.max(...off) * 180) / Math.PI);
     const from = state.steps === 1 ? "the row before" : `${state.steps} rows before`;
-    return `${where} From ${from}, the matrix of the first half foretells them to within ${most} degrees.`;
+    return `${where}, foretold from ${from} to within ${most}°.`;
   }
 
   const within = (x) => Math.min(LAST, Math.max(FIRST, x));

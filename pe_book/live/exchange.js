@@ -159,23 +159,23 @@ peLive.define("exchange", (data) => {
     const { weights, looks } = numbers(state);
     if (state.given === "none") {
       const most = Math.max(...PLACES.slice(1).map((place) => weights[place][place - 1]));
-      return `All numbers are taken away: each word has the mean of all 512 rows in place of its own. No word gives more than ${fixed(Math.ceil(100 * most) / 100)} of its attention to the word before it.`;
+      return `Without numbers (for each the mean of all rows), no word gives the one before it more than ${fixed(Math.ceil(100 * most) / 100)}.`;
     }
     const follows = PLACES.filter((place) => numberAt(state, place) > 0);
     const back = (place) => state.tags.indexOf(String(numberAt(state, place) - 1));
     const lost = follows.filter((place) => looks[place] !== back(place));
     if (lost.length)
-      return `${COUNT - 1 - lost.length} of ${COUNT - 1} look at the number one below their own. ${said(state, lost[0])} looks at ${said(state, looks[lost[0]])}.`;
+      return `${COUNT - 1 - lost.length} of ${COUNT - 1} look at the number before their own. ${said(state, lost[0])} looks at ${said(state, looks[lost[0]])}.`;
     const least = Math.min(...follows.map((place) => weights[place][back(place)]));
-    const share = `with at least ${fixed(Math.floor(100 * least) / 100)} of its attention`;
+    const share = `with ${fixed(Math.floor(100 * least) / 100)} or more`;
     const moved = PLACES.filter((place) => place > 0 && place < COUNT - 1 && looks[place] !== place - 1);
     const one = moved.at(-1);
-    const rule = `each looks at the number one below its own, ${share}`;
+    const rule = `each looks at the number before its own, ${share}`;
     if (moved.length) return `${said(state, one)} looks at ${said(state, looks[one])}: ${rule}.`;
     if (state.tags !== HOME) return `Only the ends have changed: ${rule}.`;
-    if (state.given === "same") return `Every word is “${tokens[SAME]}”, and nothing changes: each looks at the one before it, ${share}.`;
-    if (state.words !== HOME) return `Words have moved without their numbers, and no arc has: each word looks at the one before it, ${share}.`;
-    return `Each word looks at the word before it, ${share}. “[CLS]” has none before it.`;
+    if (state.given === "same") return `Every word is “${tokens[SAME]}”, and nothing changes: each looks at the one before, ${share}.`;
+    if (state.words !== HOME) return `Words have moved, and no arc has: each looks at the one before, ${share}.`;
+    return `Each word looks at the word before it, ${share} of its attention.`;
   } // prettier-ignore
 
   // ---- What can be moved ----------------------------------------------------------------------

@@ -1,7 +1,7 @@
 // Thirty rows of the table (d = 16, B = 16) times T(Δx), a clock over each pair of columns, and the
 // matrix beside it. Pull the table by any Δx, turn a clock, or transpose a block.
 peLive.define("table", () => {
-  const { arc, bearing, circle, count, fixed, g, line, rect, text, tip } = peDraw;
+  const { arc, bearing, circle, count, fixed, g, line, path, r1, rect, text, tip } = peDraw;
   const [ROWS, PAIRS, FURTHEST] = [30, 8, 12];
   const OMEGA = Array.from({ length: PAIRS }, (_, i) => 16 ** (-i / PAIRS));
   const pair = (angle) => [Math.sin(angle), Math.cos(angle)];
@@ -25,13 +25,26 @@ peLive.define("table", () => {
     OMEGA[i] * (state.x + (isTransposed(state, i) ? -state.step : state.step));
 
   const SIZES = {
-    true: { width: 640, height: 404, left: 32, top: 78, w: 24, h: 10, r: 21, dial: 30, matrix: [452, 128, 11] },
+    true: { width: 640, height: 336, left: 32, top: 64, w: 24, h: 8, r: 21, dial: 26, matrix: [452, 96, 11] },
     false: { width: 360, height: 460, left: 25, top: 64, w: 20.75, h: 7.4, r: 18, dial: 24, matrix: [25, 320, 8] },
   }; // prettier-ignore
   const centre = ({ left, w, dial }, i) => [left + (2 * i + 1) * w, dial];
 
-  const cell = (x, y, width, height, value) =>
-    rect(x, y, width, height, value < 0 ? "minus" : "plus", { "fill-opacity": Math.abs(value) });
+  const SHADES = 25;
+  /** The cells of a matrix, as one path for each shade: a picture of few parts moves quickly. */
+  function heat(rows, x, y, width, height) {
+    const paths = new Map();
+    rows.forEach((row, k) =>
+      row.forEach((value, j) => {
+        const shade = Math.round(value * SHADES);
+        const cell = `M${r1(x + j * width)} ${r1(y + k * height)}h${width}v${height}h-${width}z`;
+        paths.set(shade, (paths.get(shade) ?? "") + cell);
+      })
+    );
+    return [...paths].map(([shade, cells]) =>
+      path(cells, shade < 0 ? "minus" : "plus", { "fill-opacity": Math.abs(shade) / SHADES })
+    );
+  }
 
   function draw(state, wide, { lives } = {}) {
     const size = SIZES[wide];
@@ -41,7 +54,7 @@ peLive.define("table", () => {
     const bottom = top + ROWS * h;
     const table = g(
       "heat",
-      ...rows.flatMap((row, k) => row.map((value, j) => cell(left + j * w, top + k * h, w, h, value))),
+      ...heat(rows, left, top, w, h),
       rect(left, top, 2 * PAIRS * w, ROWS * h, "area", { "data-handle": "table" })
     ); // prettier-ignore
     const frame = (look) => rect(left - 1, top + x * h - 1, 2 * PAIRS * w + 2, h + 2, `ring ${look}`);
@@ -67,7 +80,7 @@ peLive.define("table", () => {
       const keys = lives
         ? { tabindex: 0, role: "switch", "aria-checked": isTransposed(state, i), "aria-label": `block ${i + 1} transposed` }
         : {};
-      const cells = rows_.flatMap((row, k) => row.map((value, j) => cell(bx + j * side, by + k * side, side, side, value)));
+      const cells = heat(rows_, bx, by, side, side);
       const mark = isTransposed(state, i) ? rect(bx - 1, by - 1, 2 * side + 2, 2 * side + 2, "ring is-error") : "";
       const reach = rect(bx - 3, by - 3, 2 * side + 6, 2 * side + 6, "area");
       return peDraw.tag("g", { class: "grip tie-matrix", "data-handle": `block ${i}`, ...keys }, g("heat", ...cells) + mark + reach);
@@ -104,12 +117,12 @@ peLive.define("table", () => {
     const to = `x\u00a0${sign}\u00a0${count(Math.abs(step))}`;
     const back = `x\u00a0${step < 0 ? "+" : "−"}\u00a0${count(Math.abs(step))}`;
     const flipped = OMEGA.flatMap((_, i) => (isTransposed(state, i) ? [String(i + 1)] : []));
-    if (!step) return "T(0) leaves every row where it is. Pull the table up or down, or turn a clock.";
-    const angles = `from ${fixed(OMEGA[0] * step)} rad on the left to ${fixed(OMEGA.at(-1) * step)} on the right`;
-    if (!flipped.length)
-      return `One matrix takes every row x to the row ${to}: it turns the eight hands, ${angles}.`;
+    if (!step) return "T(0) leaves every row where it is. Pull the table, or turn a clock.";
+    const angles = `by ${fixed(OMEGA[0] * step)} (left) to ${fixed(OMEGA.at(-1) * step)} rad`;
+    if (!flipped.length) return `One matrix takes every row x to the row ${to}: it turns the hands ${angles}.`;
     const many = flipped.length > 1;
-    return `Block${many ? "s" : ""} ${listed(flipped)} ${many ? "are" : "is"} transposed: ${many ? "their" : "its two"} columns go to ${back}, the others to ${to}.`;
+    const names = flipped.length > 3 ? `${flipped.length} blocks` : `Block${many ? "s" : ""} ${listed(flipped)}`;
+    return `${names} ${many ? "are" : "is"} transposed: ${many ? "their" : "its two"} columns go to ${back}, the others to ${to}.`;
   } // prettier-ignore
 
   function formula(state) {

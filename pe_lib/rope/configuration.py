@@ -50,6 +50,10 @@ OLDER_BASES = {
 INTERVALS = ("sliding_window_pattern", "_sliding_window_pattern", "global_attn_every_n_layers")
 
 
+# Kinds of layers that have no attention, and so nothing to turn.
+WITHOUT_ATTENTION = ("conv", "linear_attention", "mamba", "mamba2", "recurrent")
+
+
 class ConfigurationError(ValueError):
     """A configuration that cannot be read; the message says which field, and what is allowed."""
 
@@ -242,7 +246,7 @@ def _text_model(fields: Fields) -> Fields:
         part = fields.get(name)
         if isinstance(part, Mapping):
             inner = _text_model(dict(part))
-            if "model_type" not in inner:  # old files of larger models leave it out
+            if inner.get("model_type") is None:  # old files of larger models leave it out
                 own = family_of(fields.get("model_type"))
                 inner["model_type"] = own.get("text", fields.get("model_type"))
             return inner
@@ -318,7 +322,7 @@ class _Reader:
         count = self.integer("num_hidden_layers")
         if count > 100_000:
             raise ConfigurationError(f"num_hidden_layers must be at most 100,000, got {count:,}")
-        field = self.family.get("kinds", "layer_types")
+        field = "layer_types" if "layer_types" in self.given else "layers_block_type"
         kinds = self.given.get(field)
         if kinds is not None:
             if not isinstance(kinds, list | tuple) or not all(isinstance(k, str) for k in kinds):
@@ -347,6 +351,9 @@ class _Reader:
     def unturned(self, kinds: list[str | None]) -> set[int]:
         """The layers that leave the rotation out."""
         rule = self.family.get("unturned", {})
+        if self.family.get("read") == "function":
+            self.sources["layers"] = "not known: of this family the function alone was watched"
+            return {i for i, kind in enumerate(kinds) if kind in WITHOUT_ATTENTION}
         if "types" in rule:
             return {i for i, kind in enumerate(kinds) if kind in rule["types"]}
         if "list" in rule:
@@ -360,8 +367,6 @@ class _Reader:
                     f"{check.brief(flags)}"
                 )
             return {i for i, flag in enumerate(flags) if not flag}
-        if "all_but" in rule:
-            return {i for i in range(len(kinds)) if i not in set(rule["all_but"])}
         return set()
 
     # ---- Fields of the rotation
@@ -406,7 +411,9 @@ class _Reader:
             given["partial_rotary_factor"] = default["partial_rotary_factor"]
         return given
 
-    def rotation(self, kind: str | None, width: int, parameters: Fields) -> LayerRotation | None:
+    def rotation(
+        self, kind: str | None, width: int, parameters: dict[str | None, Any]
+    ) -> LayerRotation | None:
         kind = self.family.get("labels", {}).get(kind, kind)
         given = parameters.get(kind, parameters.get(None))
         if given is None:

@@ -76,6 +76,11 @@ def rope_type_of(fields: dict[str, Any], known: Collection[str]) -> str:
     fields. Both may be there: transformers keeps the ``type`` of an old file beside the
     ``rope_type`` that it makes of it."""
     rope_type, older = fields.pop("rope_type", None), fields.pop("type", None)
+    if "axial" in (rope_type, older):
+        raise ValueError(
+            "rope_type must be that of a text, got 'axial', which turns the patches of an image by "
+            "rows and columns, in each family otherwise: see pair_axes of RotaryPositionalEncoding"
+        )
     if rope_type is None and older is None:
         scaling = [name for name in fields if name not in OF_EVERY_TYPE]
         if scaling:

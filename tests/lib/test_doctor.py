@@ -43,6 +43,7 @@ def test_a_right_function_raises_no_alarm(right: planted.Right) -> None:
 
 def test_the_table_for_the_page_is_what_these_tests_say() -> None:
     table = planted.table()
+    assert table == json.loads(planted.FILE.read_text(encoding="utf-8"))
     assert len(table["planted"]) > 40
     assert all(row["code"] in row["found"] for row in table["planted"])
     assert table["right"] > 150
@@ -169,6 +170,21 @@ def test_axes_of_positions() -> None:
         return rotation(expected())(x, positions.max(axis=0))
 
     assert "axes" in doctor.examine(shared, WIDTH, position_axes=3).codes
+
+
+def test_angles_in_float32_are_told_by_what_they_do_to_scores() -> None:
+    """Chapter "RoPE in your model" measures the same: some 10⁻⁴ to 10⁻³ at 100,000."""
+    kind = expected({"rope_theta": 500_000.0}, width=128)
+    single = doctor.examine(rotation(kind, angles=planted.float32_angles), 128, expect=kind)
+    double = doctor.examine(rotation(kind), 128, expect=kind)
+    assert "as in float32" in str(single)
+    assert "as in float64" in str(double)
+    assert single.angle_at == double.angle_at == 100_000
+    exact = np.multiply.outer([100_000], np.array(kind.frequencies))[0]
+    rounded = planted.float32_angles(np.array([100_000]), np.array(kind.frequencies))[0]
+    assert single.angle_error == pytest.approx(np.abs(exact - rounded).max(), rel=0.3)
+    assert 1e-4 < single.score_error < 2e-3
+    assert double.score_error < 1e-6
 
 
 # ---- What was not tested is never called ok
@@ -417,7 +433,7 @@ def test_its_settings_may_come_from_a_file(tmp_path: Path) -> None:
 
 
 def test_dynamic_frequencies_are_read_near_and_far() -> None:
-    config = {
+    config: dict[str, Any] = {
         "model_type": "llama",
         "head_dim": WIDTH,
         "num_hidden_layers": 1,

@@ -4,6 +4,7 @@ import base64
 import gzip
 import inspect
 import io
+import itertools
 import json
 import re
 import shutil
@@ -13,12 +14,15 @@ from textwrap import dedent
 from typing import Any
 from xml.etree import ElementTree
 
+import matplotlib as mpl
 import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 from bs4 import BeautifulSoup
 from ipywidgets import IntSlider, link
 from matplotlib.figure import Figure
+from matplotlib.font_manager import findfont
+from matplotlib.text import Text
 from PIL import Image
 from py_mini_racer import MiniRacer
 from traitlets import TraitError
@@ -170,6 +174,38 @@ def test_live_cells_and_still_heat_maps_have_the_same_colours_on_a_dark_page() -
     sheet = (live.FOLDER / "kit.css").read_text(encoding="utf-8")
     declared = [re.findall(rf"--live-{sign}: (#\w+);", sheet)[1] for sign in ("minus", "plus")]
     assert set(declared) <= set(DARK_DIVERGING.values())
+
+
+def test_letters_of_stills_can_be_read_on_a_phone_and_fill_the_column() -> None:
+    """A page shows each drawing enlarged, and a phone, whose column has 358 px, smaller again."""
+    with mpl.rc_context():
+        plots.use_style()
+        figure, ax = plt.subplots(figsize=(4.6, 3))
+        ax.set(xlabel="x", ylabel="y", title="title")
+        ax.plot([0, 1], label="line")
+        ax.legend()
+        figure.canvas.draw()
+        texts = figure.findobj(lambda part: isinstance(part, Text) and bool(part.get_text()))
+        assert len(texts) > 8
+        width = figure.get_figwidth() * 96 * plots.ENLARGED
+        points = min(text.get_fontsize() for text in texts)
+        names = {Path(findfont(text.get_fontproperties())).stem for text in texts}
+        plt.close(figure)
+    assert width == pytest.approx(plots.COLUMN)
+    assert points / 72 * 96 * plots.ENLARGED * 358 / plots.COLUMN >= 11
+    assert names == {"SourceSerif4-Regular", "SourceSerif4-Semibold"}
+
+
+def test_the_sequential_map_grows_lighter_and_is_that_of_live_figures() -> None:
+    shades = [
+        luminance(hex_of(*colour[:3])) for colour in mpl.colormaps[plots.SEQUENTIAL](range(256))
+    ]
+    assert all(one < other for one, other in itertools.pairwise(shades[::5]))
+    script = (live.FOLDER / "orbit.js").read_text(encoding="utf-8")
+    (written,) = re.findall(r"SHADES_OF = (\[.*\]);", script)
+    assert [hex_of(*(part / 255 for part in one)) for one in json.loads(written)] == list(
+        plots.VIOLET_ORANGE
+    )
 
 
 def test_scripts_are_small() -> None:

@@ -18,11 +18,12 @@ from nbformat import NotebookNode
 from pe_book import plots
 from website import notebooks, page_measures
 from website.build import notebooks_of_the_book
+from website.contents import chapters_in
 from website.extensions import finding
 
 BOOK = Path(__file__).resolve().parent.parent.parent / "book"
 NOTEBOOKS = [path.relative_to(BOOK).as_posix() for path in notebooks_of_the_book()]
-CHAPTERS = [name for name in NOTEBOOKS if f"checks/{name}" in NOTEBOOKS]
+CHAPTERS = [f"{name.removeprefix('book/')}.ipynb" for name in chapters_in()]
 CHECKS = [name for name in NOTEBOOKS if name.startswith("checks/")]
 CLOSING_SECTIONS = ["The answer", "Exercises", "What comes next", "References"]
 THEOREM = re.compile(
@@ -152,7 +153,7 @@ def test_every_result_in_the_prose_is_shown_by_a_cell(name: str) -> None:
 
 def test_each_chapter_has_its_checks_page() -> None:
     assert len(CHAPTERS) >= 9
-    assert [f"checks/{name}" for name in CHAPTERS] == CHECKS
+    assert {f"checks/{name}" for name in CHAPTERS} <= set(CHECKS)
 
 
 def test_the_landing_page_types_no_minutes() -> None:
@@ -240,12 +241,15 @@ def test_each_theorem_is_proved_and_checked_by_running(name: str) -> None:
 @every_checks_page
 def test_each_check_can_fail_and_says_what_it_found(name: str) -> None:
     notebook = read(name)
-    decided = [c for c in page_text.code_cells(notebook) if {"checks", "claims"} & set(c.metadata)]
+    ties_of_a_cell = {"checks", "claims", "folklore"}
+    decided = [c for c in page_text.code_cells(notebook) if ties_of_a_cell & set(c.metadata)]
     for cell in decided:
         assert page_text.assertions_that_can_fail(cell.source), cell.source
         assert cell.outputs, f"prints nothing:\n{cell.source}"
-    assert f"(../{Path(name).name})" in notebook.cells[0].source, "no way back to the chapter"
-    assert f"(checks/{Path(name).name})" in page_text.markdown_of(read(Path(name).name))
+    chapter = BOOK / Path(name).name
+    if chapter.exists():
+        assert f"(../{chapter.name})" in notebook.cells[0].source, "no way back to the chapter"
+        assert f"(checks/{chapter.name})" in page_text.markdown_of(read(chapter.name))
 
 
 @pytest.mark.parametrize(

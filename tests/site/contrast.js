@@ -139,7 +139,7 @@
     return shares.map(([across, down]) => [left + across * width, top + down * height]);
   }
   // Matplotlib draws a text as a group of glyphs, and names it, or plots.py does.
-  const TEXT = ":is(text, [id^='text_'], [id^='as-drawn']:has(use[*|href^='#DejaVu']))";
+  const TEXT = ":is(text, [id^='text_'], [id^='as-drawn']:has(use:is([*|href^='#SourceSerif'], [*|href^='#DejaVu'])))";
   const isText = (element) => element.matches(TEXT);
   const GEOMETRY = ["d", "x1", "y1", "x2", "y2", "cx", "cy", "r", "x", "y", "width", "height", "href"];
   const place = (element) =>

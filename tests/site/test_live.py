@@ -261,17 +261,17 @@ def test_what_the_figure_says_of_the_sentence(bench: Page, model: minilm.MiniLM)
         lost = np.flatnonzero(weights.argmax(axis=1)[asks] != back)
         if len(lost):
             exceptions.append(state)
-            assert sentence.startswith(f"{7 - len(lost)} of 7 look at the number one below")
+            assert sentence.startswith(f"{7 - len(lost)} of 7 look at the number before their own")
         else:
             least = np.floor(100 * weights[asks, back].min()) / 100
-            assert f"at least {least:.2f} of its attention" in sentence
+            assert f"with {least:.2f} or more" in sentence
             is_first_kept = tags[0] + state.get("words", HOME)[0] == "00"
             assert least >= (0.99 if is_first_kept else 0.92)
     assert exceptions == [{"tags": "21034567"}, {"words": "21034567"}]
     without = attention_of_the_third_head(model, given="none").diagonal(-1)
     assert sum(without < 0.2) == 6
     ((_, sentence),) = bench.evaluate(SAID, ["exchange", [{"given": "none"}]])
-    assert f"more than {np.ceil(100 * without.max()) / 100:.2f} of its attention" in sentence
+    assert f"more than {np.ceil(100 * without.max()) / 100:.2f}." in sentence
     ((_, sentence),) = bench.evaluate(SAID, ["exchange", [{"tags": exchanged(2, 5)}]])
     assert sentence.startswith("“.” looks at “dog”")
 
@@ -304,6 +304,32 @@ def test_table_is_moved_by_the_library_s_matrix(bench: Page) -> None:
         np.testing.assert_allclose(
             found["rows"], np.where(np.repeat(flips, 2), back, moved), atol=1e-12
         )
+
+
+def test_digits_are_binary_and_their_waves_step_evenly(bench: Page) -> None:
+    places = np.arange(32)
+    bits = places[:, None] >> np.arange(4) & 1
+    for state, found in ask(bench, "digits", x=[0, 11, 31], soft=[0]):
+        assert found["code"] == bits[state["x"]].tolist()
+        flips = np.abs(np.diff(bits, axis=0)).sum(axis=1)
+        np.testing.assert_allclose(found["steps"], np.sqrt(flips), atol=1e-12)
+    for state, found in ask(bench, "digits", x=[0, 11], soft=[1], read=["sine", "both"]):
+        turns = np.pi * (places[:, None] + 0.5) / 2 ** np.arange(4)
+        waves = (
+            np.dstack([np.sin(turns), np.cos(turns)]) if state["read"] == "both" else np.sin(turns)
+        )
+        code = (1 - waves.reshape(32, -1)) / 2
+        np.testing.assert_allclose(found["code"], code[state["x"]], atol=1e-12)
+        lengths = np.linalg.norm(np.diff(code, axis=0), axis=1)
+        np.testing.assert_allclose(found["steps"], lengths, atol=1e-12)
+        assert (np.ptp(lengths) < 1e-9) == (state["read"] == "both")
+
+
+def test_a_byte_wraps_as_numpy_s_does(bench: Page) -> None:
+    for state, found in ask(bench, "byte", x=[0, 6, 7, 100], add=[1, 37, 255]):
+        product = np.array([state["x"]], dtype=np.uint8) * np.uint8(state["add"])
+        assert found["byte"] == product[0]
+        assert found["sum"] == state["x"] * state["add"] == 256 * found["turns"] + found["byte"]
 
 
 def test_crank_turns_the_hands_of_the_table(bench: Page, model: minilm.MiniLM) -> None:
@@ -725,7 +751,7 @@ def test_a_tag_that_is_dragged_onto_another_word(browser: Browser) -> None:
         figure.get_by_role("button", name="Reset").click()
         five = middle(picture.locator('[data-handle="word 5"]'))
         drag(page, five, middle(picture.locator('[data-handle="word 2"]')))
-        expect(says).to_contain_text("Words have moved without their numbers, and no arc has")
+        expect(says).to_contain_text("Words have moved, and no arc has")
         dropped = middle(picture.locator('[data-handle="tag 1"]'))
         drag(page, dropped, (dropped[0], dropped[1] + 400))  # nowhere: it returns
         expect(says).to_contain_text("no arc has")
@@ -810,9 +836,19 @@ def test_the_fourth_hand_turns_the_first(browser: Browser) -> None:
         tape = shown(figure).locator('[data-handle="tape"]').bounding_box()
         assert tape
         drag(figure.page, (tape["x"] + 0.75 * tape["width"], tape["y"] + 10))
-        expect(figure.locator(".live__says")).to_contain_text(
-            "the matrix of the first half foretells"
-        )
+        expect(figure.locator(".live__says")).to_contain_text("foretold from the row before")
+
+
+@pytest.mark.parametrize("setting", [DESK, PHONE], ids=["desk", "phone"])
+@pytest.mark.parametrize("kind", sorted(set(live.KINDS) - {"frames"}))
+def test_a_figure_keeps_its_height(browser: Browser, kind: str, setting: dict[str, Any]) -> None:
+    """Or what stands below would move. Its sentence has two lines at most."""
+    with staged(browser, getattr(live, kind)(), setting, calm=True) as figure:
+        figure.page.add_style_tag(content="body { margin: 0 16px }")
+        before = figure.bounding_box()
+        for button in figure.locator("[data-preset], [data-set]").all():
+            button.click()
+            assert figure.bounding_box() == pytest.approx(before, abs=0.5), button.inner_text()
 
 
 @pytest.mark.parametrize("kind", sorted(set(live.KINDS) - {"frames"}))

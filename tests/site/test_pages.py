@@ -31,8 +31,7 @@ HANGUL = re.compile("[가-힣]")
 
 # Everything that is folded, opened as a reader opens it.
 UNFOLD = """() => {
-  const folds = ".toggle-hidden .toggle-button, details:not([open]) > summary";
-  document.querySelectorAll(folds).forEach((fold) => fold.click());
+  document.querySelectorAll("details:not([open]) > summary").forEach((fold) => fold.click());
 }"""
 # What holds more than it shows, unless it scrolls and the keyboard reaches it and a fade tells.
 CUT_OFF = """() => {
