@@ -8,8 +8,8 @@ import pytest
 import torch
 
 from benchmarks.peers import OURS, SLOW, TABLES
-from pe_lib import _exact
-from pe_lib.numpy import _block_of_rotations
+from pe_lib import _angles
+from pe_lib._angles import block_of_rotations
 
 SHAPES = [(512, 512), (4096, 1024), (32768, 1024)]
 LENGTHS, WIDTHS = [2**k for k in range(9, 17)], [2**k for k in range(5, 13)]
@@ -55,7 +55,7 @@ def test_table(benchmark: Any, name: str, seq_len: int, d_model: int) -> None:
 def test_first_table(benchmark: Any, seq_len: int, d_model: int) -> None:
     """The first table of a width in a process, which makes the constants that the others keep."""
     label(benchmark, "first", "pe_lib.numpy", seq_len, d_model)
-    caches = (_exact.frequencies, _block_of_rotations)
+    caches = (_angles.exact_frequencies, block_of_rotations)
 
     def forget() -> None:
         for cache in caches:

@@ -17,10 +17,9 @@ from x_transformers.x_transformers import ScaledSinusoidalEmbedding
 import pe_lib.numpy
 import pe_lib.torch
 from benchmarks.peers import tutorial_at
-from pe_lib import _exact
+from pe_lib import _angles
+from pe_lib._angles import block_of_rotations
 from pe_lib._checks import Layout
-from pe_lib._rows_torch import SplitFactors
-from pe_lib.numpy import _block_of_rotations
 
 ROWS, WIDTH = 4096, 512
 BATCH = (32, 512, 512)
@@ -43,8 +42,8 @@ def test_rotate(benchmark: Any, name: str) -> None:
         {
             "copy": x.copy,
             "torch copy": tensor.clone,
-            "pe_lib.numpy": lambda: pe_lib.numpy.rotate(x, 7),
-            "pe_lib.torch": lambda: pe_lib.torch.rotate(tensor, 7),
+            "pe_lib.numpy": lambda: pe_lib.numpy.rotate(x, by=7),
+            "pe_lib.torch": lambda: pe_lib.torch.rotate(tensor, by=7),
             "dense product": lambda: x @ dense,
         }[name]
     )
@@ -98,16 +97,12 @@ def test_rotary(benchmark: Any, name: str, seq_len: int, dtype: str) -> None:
     q = torch.randn(1, seq_len, 32, 128).to(getattr(torch, dtype)).transpose(1, 2)
     positions = torch.arange(5, 5 + seq_len)
     layers = {
-        layout: pe_lib.torch.RotaryPositionalEncoding(128, 4096, layout=layout)
+        layout: pe_lib.torch.RotaryPositionalEncoding(128, layout=layout)
         for layout in ("interleaved", "split")
     }
     tables = {layout: layer.tables(positions) for layout, layer in layers.items()}
     starts = torch.tensor([5])
-    split = tables["split"].factors
-    assert isinstance(split, SplitFactors)
-    sin_of_pairs = split.sin[..., 64:]
-    cos = split.cos.to(q.dtype)
-    sin = torch.cat((sin_of_pairs, sin_of_pairs), dim=-1).to(q.dtype)
+    cos, sin = (part.repeat(1, 2) for part in layers["split"].cos_sin(positions, dtype=q.dtype))
     llama, peer = LlamaRotaryEmbedding(LlamaConfig(head_dim=128)), RotaryEmbedding(128)
     with torch.no_grad():
         benchmark(
@@ -126,6 +121,30 @@ def test_rotary(benchmark: Any, name: str, seq_len: int, dtype: str) -> None:
                 "rotary-embedding-torch": lambda: peer.rotate_queries_or_keys(q, offset=5),
             }[name]
         )
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+@pytest.mark.parametrize("shape", [(4, 8, 2048, 64), (8, 8, 4096, 64)], ids=str)
+@pytest.mark.parametrize(
+    "name", ["rotate_half with ready tables", "pe_lib, split", "pe_lib, interleaved"]
+)
+def test_training(benchmark: Any, name: str, shape: tuple[int, ...], dtype: str) -> None:
+    """Forward and backward through one rotation of queries, as a step of training has it."""
+    label(benchmark, f"training {shape} {dtype}", name)
+    x = torch.randn(shape).to(getattr(torch, dtype)).requires_grad_()
+    direction = torch.randn(shape).to(x.dtype)
+    layers = {
+        layout: pe_lib.torch.RotaryPositionalEncoding(shape[-1], layout=layout)
+        for layout in ("interleaved", "split")
+    }
+    places = torch.arange(shape[-2])
+    cos, sin = (part.repeat(1, 2) for part in layers["split"].cos_sin(places, dtype=x.dtype))
+    turned = {
+        "rotate_half with ready tables": lambda: x * cos + rotate_half(x) * sin,
+        "pe_lib, split": lambda: layers["split"](x),
+        "pe_lib, interleaved": lambda: layers["interleaved"](x),
+    }[name]
+    benchmark(lambda: torch.autograd.grad(turned(), x, direction))
 
 
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
@@ -149,7 +168,7 @@ def test_step(benchmark: Any, name: str, batch: int, dtype: str) -> None:
     position_ids = torch.full((batch, 1), 5)
     cos, sin = LlamaRotaryEmbedding(LlamaConfig(head_dim=128))(q, position_ids)
     layout: Layout = "split" if "split" in name else "interleaved"
-    rotary = pe_lib.torch.RotaryPositionalEncoding(128, 4096, layout=layout)
+    rotary = pe_lib.torch.RotaryPositionalEncoding(128, layout=layout)
     tables = rotary.tables(position_ids)
     with torch.no_grad():
         if name.startswith("transformers"):
@@ -165,11 +184,11 @@ def test_construction(benchmark: Any, name: str) -> None:
     x = torch.randn(1, 512, 512)
 
     def forget() -> None:
-        for cache in (_exact.frequencies, _exact.grid, _block_of_rotations):
+        for cache in (_angles.exact_frequencies, _angles.grid, block_of_rotations):
             cache.cache_clear()
 
     def ours() -> Tensor:
-        return pe_lib.torch.SinusoidalPositionalEncoding(512, 512)(x)
+        return pe_lib.torch.SinusoidalPositionalEncoding(512)(x)
 
     peer = {"pe_lib": ours, "positional-encodings": lambda: PositionalEncoding1D(512)(x)}[name]
     benchmark.pedantic(peer, setup=forget, rounds=20)
@@ -192,8 +211,8 @@ def test_add(benchmark: Any, name: str) -> None:
     """x + PE with everything cached, and with the paper's √d_model."""
     label(benchmark, "add", name)
     x = torch.randn(BATCH)
-    plain = pe_lib.torch.SinusoidalPositionalEncoding(BATCH[2], BATCH[1])
-    scaled = pe_lib.torch.SinusoidalPositionalEncoding(BATCH[2], BATCH[1], scale_input=True)
+    plain = pe_lib.torch.SinusoidalPositionalEncoding(BATCH[2])
+    scaled = pe_lib.torch.SinusoidalPositionalEncoding(BATCH[2], scale_input=True)
     peer = Summer(PositionalEncoding1D(BATCH[2]))
     table = pe_lib.torch.sinusoidal_table(BATCH[1], BATCH[2])
     with torch.no_grad():

@@ -60,15 +60,17 @@ def builders(seq_len: int, d_model: int) -> dict[str, tuple[int, Callable[[], ob
     """Each task: the bytes it must move, and the call. A table starts elsewhere every time."""
     starts = count(1000, 997)
     x = torch.randn(8, seq_len, d_model, device="cuda")
-    module = SinusoidalPositionalEncoding(d_model, seq_len, scale_input=True).cuda()
+    module = SinusoidalPositionalEncoding(d_model, scale_input=True).cuda()
     row, both = seq_len * d_model * x.itemsize, 2 * x.nbytes
 
     def build(start: int) -> torch.Tensor:
         return sinusoidal_table(seq_len, d_model, start=start, device="cuda")
 
-    rotary, heads = RotaryPositionalEncoding(d_model), RotaryPositionalEncoding(128, seq_len)
+    rotary = RotaryPositionalEncoding(d_model, layout="interleaved")
+    heads = RotaryPositionalEncoding(128, layout="interleaved")
     q = torch.randn(64, 32, 1, 128, device="cuda", dtype=torch.bfloat16)
-    heads(q)  # a graph reads the rows that are cached when it is compiled
+    # A graph reads the rows that are cached when it is compiled.
+    module(x), rotary(x), heads(torch.zeros(seq_len, 128, device="cuda", dtype=q.dtype))
     compiled_heads = torch.compile(heads, fullgraph=True)
     compiled_rotary = torch.compile(rotary, fullgraph=True)
     compiled_build = torch.compile(build, fullgraph=True, dynamic=True)
@@ -79,8 +81,8 @@ def builders(seq_len: int, d_model: int) -> dict[str, tuple[int, Callable[[], ob
         "table, compiled": (row, lambda: compiled_build(next(starts))),
         "add, eager": (both, lambda: module(x)),
         "add, compiled": (both, lambda: compiled_module(x)),
-        "rotate, eager": (both, lambda: rotate(x, 7)),
-        "rotate, compiled": (both, lambda: compiled_rotate(x, 7)),
+        "rotate, eager": (both, lambda: rotate(x, by=7)),
+        "rotate, compiled": (both, lambda: compiled_rotate(x, by=7)),
         "rotary, eager": (both, lambda: rotary(x)),
         "rotary, compiled": (both, lambda: compiled_rotary(x)),
         "decode, eager": (2 * q.nbytes, lambda: heads(q, offset=seq_len - 1)),

@@ -104,9 +104,7 @@ def diffusers_module(start: int, seq_len: int, d_model: int) -> Any:
 
 
 OURS: dict[str, Table] = {
-    "pe_lib.numpy": lambda s, n, d: pe_lib.numpy.sinusoidal_table(
-        n, d, start=s, workers=torch.get_num_threads()
-    ),
+    "pe_lib.numpy": lambda s, n, d: pe_lib.numpy.sinusoidal_table(n, d, start=s),
     "pe_lib.torch": lambda s, n, d: pe_lib.torch.sinusoidal_table(n, d, start=s),
 }
 RECIPES: dict[str, Table] = {

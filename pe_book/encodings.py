@@ -1,4 +1,4 @@
-"""Eleven encodings of positions, and the conditions of chapter 2 as numbers."""
+"""Eleven encodings of positions, and the five conditions of conditions.ipynb as numbers."""
 
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
@@ -14,7 +14,7 @@ Array = NDArray[np.floating]
 Rule = Callable[[Positions, int], Array]
 
 LONGEST, BITS, D_MODEL = 2048, 11, 64  # 2048 positions have 11 binary digits
-CONDITIONS = ("1", "2", "3", "4", "5a", "5b")  # as chapter 2 numbers them
+CONDITIONS = ("1", "2", "3", "4", "5a", "5b")  # as conditions.ipynb numbers them
 
 
 def bits(numbers: Positions, width: int = BITS) -> Array:
@@ -79,15 +79,15 @@ def table(name: str, seq_len: int) -> Array:
 
 
 class Measures(NamedTuple):
-    """What an encoding is judged by, as chapter 2 defines it. Distances are divided by the largest
-    distance of two rows, and their squares by its square."""
+    """What an encoding is judged by, as conditions.ipynb defines it. Distances are divided by the
+    largest distance of two rows, and their squares by its square."""
 
     drift: float  # the largest change of an entry when the text is cut to fewer words
     size: float  # the largest root mean square of a row
     jump: float  # the largest distance of two neighbours
     unevenness: float  # by how much the squared distances at one offset differ, at most
     gap: float  # the smallest distance of two rows
-    ties: int  # the rows that are lost because float16 makes them equal to others
+    ties: int  # the rows that are lost because bfloat16 makes them equal to others
 
     def met(self, largest_jump: float = 0.5) -> tuple[bool, ...]:
         """Which of the conditions 1, 2, 3, 4, 5a and 5b are met."""
@@ -120,7 +120,7 @@ def measure(rule: Rule, seq_len: int) -> Measures:
         jump=float(np.sqrt(offsets[0].max()) / diameter),
         unevenness=float(max(np.ptp(s) for s in offsets) / diameter**2),
         gap=float(np.sqrt(min(s.min() for s in offsets)) / diameter),
-        ties=float16_ties(rows),
+        ties=bfloat16_ties(rows),
     )
 
 
@@ -136,6 +136,22 @@ def square_distances(rows: Array) -> Array:
         squares = (rows**2).sum(axis=1)
         return np.asarray(squares[:, None] + squares - 2 * rows @ rows.T)
     return np.asarray(squareform(pdist(rows, "sqeuclidean")))
+
+
+def bfloat16_ties(rows: Array) -> int:
+    """How many rows are lost to equality by rounding to bfloat16. The zeros −0 and 0 are equal.
+
+    Examples
+    --------
+    >>> bfloat16_ties(np.array([[256.0], [257.0], [258.0]]))
+    1
+    >>> bfloat16_ties(np.array([[0.0], [-0.0]]))
+    1
+    """
+    patterns = (rows.astype(np.float32) + np.float32(0)).view(np.uint32)
+    # bfloat16 is the upper half of a float32: to the nearest, a tie to the even one.
+    rounded = (patterns + 0x7FFF + ((patterns >> 16) & 1)) >> 16
+    return len(rows) - len({row.tobytes() for row in rounded})
 
 
 def float16_ties(rows: Array) -> int:
@@ -161,11 +177,11 @@ def scorecard(seq_len: int, rules: Mapping[str, Rule] = ENCODINGS, full: bool = 
     --------
     >>> print(scorecard(64, {"index": ENCODINGS["index"]}))
     condition           1      2      3      4     5a     5b
-                    drift   size   jump uneven    gap    f16
+                    drift   size   jump uneven    gap   bf16
     index               .     63      .      .      .      .
     """
     lines = ["condition     " + "".join(f"{c:>7}" for c in CONDITIONS)]
-    heads = ("drift", "size", "jump", "uneven", "gap", "f16")
+    heads = ("drift", "size", "jump", "uneven", "gap", "bf16")
     lines.append(" " * 14 + "".join(f"{head:>7}" for head in heads))
     for name, rule in rules.items():
         measures = measure(rule, seq_len)

@@ -10,6 +10,9 @@ pe_book/dark.py. The live figures take the same colours from kit.css.
 import hashlib
 import io
 import re
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
 from xml.etree import ElementTree
 from xml.etree.ElementTree import Element
 
@@ -17,7 +20,9 @@ import matplotlib as mpl
 import matplotlib.pyplot as plt
 import numpy as np
 from cycler import cycler
+from matplotlib import font_manager
 from matplotlib.axes import Axes
+from matplotlib.colors import LinearSegmentedColormap
 from matplotlib.figure import Figure
 from matplotlib.image import AxesImage
 from matplotlib.patches import Circle, Rectangle
@@ -36,11 +41,24 @@ ERROR = "#7A5C00"  # an error, a fault, a misuse
 # has a contrast of 3 : 1, which is enough for lines and marks, and carries no text.
 INK, GREY, LIGHT_GREY = "#1F2328", "#6B6B6B", "#8C959F"
 SHADE = "#E3E6E8"  # areas and bars on which lines and text stand; a bar has an edge in grey
-SEQUENTIAL = "cividis"  # dark.py names the diverging map
+# From violet to orange, lighter with each step, so that it serves on any page; orbit.js has the
+# same. The diverging map is named in dark.py.
+SEQUENTIAL = "violet-orange"
+VIOLET_ORANGE = ("#241050", "#542788", "#91509a", "#cc7560", "#e9a04f", "#fddfa8")
+if SEQUENTIAL not in mpl.colormaps:  # a module may be loaded anew
+    mpl.colormaps.register(LinearSegmentedColormap.from_list(SEQUENTIAL, VIOLET_ORANGE))
 
-WIDTH = 4.6  # inches of a drawing: the letters of a wider one would be below 11 px on a phone
+FONTS = Path(__file__).parent / "fonts"
+SERIF, SEMIBOLD = "Source Serif 4", "SourceSerif4-Semibold.otf"  # the typeface of the text
+# Inches of a drawing and points of its letters: the site shows it as wide as the column, 712 px,
+# and on a phone, where that is 358 px, the letters are 11 px high.
+WIDTH, POINTS = 5.2, 11.6
+COLUMN = 712  # px
+ENLARGED = COLUMN / (96 * WIDTH)  # every drawing alike, so that their letters are of one size
+NARROW = 4.2  # inches: a drawing that is narrower was meant to be small
 STYLE = {
     "figure.figsize": (WIDTH, 3.0),
+    "figure.hooks": ["pe_book.plots:fill_the_column"],
     "figure.constrained_layout.use": True,
     "figure.facecolor": "white",
     "axes.facecolor": "white",
@@ -51,16 +69,30 @@ STYLE = {
     "axes.titlelocation": "left",
     "axes.spines.top": False,
     "axes.spines.right": False,
+    "axes.spines.left": False,  # as the plots of live figures have it
     "axes.grid": True,
+    "axes.titleweight": "bold",
     "axes.axisbelow": True,
     "grid.color": SHADE,
     "grid.linewidth": 0.8,
     "xtick.color": GREY,
     "ytick.color": GREY,
+    "ytick.major.size": 0,
+    "ytick.minor.size": 0,
     "xtick.labelcolor": INK,
     "ytick.labelcolor": INK,
     "text.color": INK,
-    "font.size": 11.0,
+    "font.family": [SERIF, "DejaVu Sans"],  # the second for signs that the first lacks
+    "font.size": POINTS,
+    "mathtext.fontset": "custom",
+    "mathtext.rm": SERIF,
+    "mathtext.it": f"{SERIF}:italic",
+    "mathtext.bf": f"{SERIF}:bold",
+    "mathtext.cal": f"{SERIF}:italic",
+    "mathtext.fallback": "stix",
+    "xtick.labelsize": POINTS,
+    "ytick.labelsize": POINTS,
+    "legend.fontsize": POINTS,
     "lines.linewidth": 1.8,
     "legend.frameon": False,
     "image.cmap": SEQUENTIAL,
@@ -70,10 +102,10 @@ STYLE = {
 
 SVG = "http://www.w3.org/2000/svg"
 SVG_METADATA = ("Creator", "Date", "Format", "Type")
-SVG_FONTS = "'DejaVu Sans',Verdana,sans-serif"  # Verdana has the measures of DejaVu Sans
+SVG_FONTS = f"'{SERIF}','Source Serif',Georgia,serif"
 # What a drawing needs that stands by itself. In the box of a live figure, kit.css says the same.
 STYLE_ALONE = f"max-width:100%;height:auto;stroke-linejoin:round;font-family:{SVG_FONTS}"
-SHARED_FONT = re.compile(r" *font-family: 'DejaVu Sans'[^;]*;?")
+SHARED_FONT = re.compile(rf" *font-family: '{SERIF}'[^;]*;?")
 REFERENCE = re.compile(r"(?<=url\(#)[^)]+|(?<=^#)\S+", re.MULTILINE)
 NUMBER = re.compile(r"-?\d+\.\d+")
 
@@ -86,8 +118,9 @@ def use_style() -> None:
     >>> with mpl.rc_context():
     ...     use_style()
     ...     mpl.rcParams["image.cmap"]
-    'cividis'
+    'violet-orange'
     """
+    _add_fonts()
     mpl.rcParams.update(STYLE)  # type: ignore[arg-type]  # the stub wants literal keys
     try:
         from IPython.core.getipython import get_ipython
@@ -96,6 +129,33 @@ def use_style() -> None:
         return
     if get_ipython() is not None:
         set_matplotlib_formats("svg", metadata={"Date": None})
+
+
+@cache
+def _add_fonts() -> None:
+    """Let Matplotlib know the typeface of the text. Its semibold serves as bold, as on the site."""
+    manager = font_manager.fontManager
+    for file in FONTS.glob("*.otf"):
+        manager.addfont(file)
+    manager.ttflist[:] = [
+        replace(entry, weight=700) if Path(entry.fname) == FONTS / SEMIBOLD else entry
+        for entry in manager.ttflist
+    ]
+
+
+def fill_the_column(figure: Figure) -> None:
+    """Make a drawing as wide as the column, unless it was meant to be small.
+
+    Examples
+    --------
+    >>> with mpl.rc_context():
+    ...     use_style()
+    ...     [float(plt.figure(figsize=(width, 3)).get_figwidth()) for width in (3.2, 4.6)]
+    [3.2, 5.2]
+    >>> plt.close("all")
+    """
+    if figure.get_figwidth() >= NARROW:
+        figure.set_figwidth(WIDTH)
 
 
 def heat_map(
@@ -226,7 +286,7 @@ def to_svg(figure: Figure, label: str) -> str:
     svg.attrib = {
         "xmlns": SVG,
         "viewBox": view_box,
-        "width": width,
+        "width": f"{float(width.removesuffix('pt')) * ENLARGED:.1f}pt",
         "style": STYLE_ALONE,
         "role": "img",
         "aria-label": label,

@@ -10,6 +10,9 @@ import reprlib
 from collections.abc import Callable, Sequence
 from typing import Any, Literal, NamedTuple, SupportsFloat, SupportsIndex, cast, get_args
 
+import numpy as np
+from numpy.typing import ArrayLike, DTypeLike, NDArray
+
 Layout = Literal["interleaved", "split"]
 Spacing = Literal["paper", "tensor2tensor"]
 LAYOUTS, SPACINGS = get_args(Layout), get_args(Spacing)
@@ -41,7 +44,7 @@ class FrequencyConfig(NamedTuple):
     d_model: int
     base: float
     spacing: Spacing
-    frequencies: tuple[float, ...] | None  # those that the caller gave, in place of a base
+    frequencies: tuple[float, ...] | None  # the caller's own, in place of a base
 
 
 def frequency_config(
@@ -63,11 +66,59 @@ def frequency_config(
         raise ValueError(f"base must be left out beside frequencies, got {base!r}")
     if spacing != "paper":
         raise ValueError(f"spacing must be left out beside frequencies, got {spacing!r}")
-    given = _given_frequencies(frequencies, width, width_name)
-    return FrequencyConfig(width, number, spacing, given)
+    numbers = _frequencies_of_caller(frequencies, width, width_name)
+    return FrequencyConfig(width, number, spacing, numbers)
 
 
-def _given_frequencies(frequencies: Any, width: int, width_name: str) -> tuple[float, ...]:
+class Rotation(NamedTuple):
+    """The checked arguments of a rotation: which entries turn how fast, and by what they grow."""
+
+    config: FrequencyConfig  # its d_model is the number of entries that turn
+    attention_factor: float
+
+
+def rotation(
+    width: SupportsIndex,
+    *,
+    width_name: str,
+    base: SupportsFloat = DEFAULT_BASE,
+    spacing: Spacing = "paper",
+    frequencies: Any = None,
+    attention_factor: SupportsFloat | None = None,
+    rotary_dim: SupportsIndex | None = None,
+) -> Rotation:
+    """The arguments of what turns rows of this ``width``. ``frequencies`` may be the pair that
+    `rotary_frequencies` returns: it knows its factor, how many entries turn, and of which head."""
+    width = even(width_name, width)
+    turned = width if rotary_dim is None else even("rotary_dim", rotary_dim)
+    if turned > width:
+        raise ValueError(f"rotary_dim must be at most {width_name} = {width}, got {turned}")
+    if hasattr(frequencies, "attention_factor"):
+        pair = frequencies
+        frequencies = pair.frequencies
+        if attention_factor is not None:
+            raise ValueError(
+                "attention_factor must be left out beside frequencies that have one, as those of "
+                f"rotary_frequencies do, got {attention_factor!r}"
+            )
+        attention_factor = pair.attention_factor
+        made_for = getattr(pair, "head_dim", None)
+        if made_for is not None and made_for != width:
+            raise ValueError(
+                f"frequencies must be made for {width_name} = {width}, "
+                f"got those of rotary_frequencies({made_for}, …)"
+            )
+        if rotary_dim is None:
+            turned = min(2 * len(frequencies), width)
+    factor = 1.0 if attention_factor is None else real("attention_factor", attention_factor)
+    if factor <= 0:
+        raise ValueError(f"attention_factor must be positive, got {factor!r}")
+    turned_name = width_name if rotary_dim is None and turned == width else "rotary_dim"
+    config = frequency_config(turned, base, spacing, frequencies, turned_name)
+    return Rotation(config, factor)
+
+
+def _frequencies_of_caller(frequencies: Any, width: int, width_name: str) -> tuple[float, ...]:
     """One finite number a pair, as a tuple."""
     if getattr(frequencies, "requires_grad", False):
         raise ValueError("frequencies must be numbers that are not learned, got requires_grad=True")
@@ -83,12 +134,12 @@ def _given_frequencies(frequencies: Any, width: int, width_name: str) -> tuple[f
     )
     try:
         listed = frequencies.tolist() if hasattr(frequencies, "tolist") else list(frequencies)
-        given = tuple([real("frequencies", value) for value in listed])
+        numbers = tuple([real("frequencies", value) for value in listed])
     except (TypeError, ValueError, RuntimeError):  # RuntimeError: a tensor without values
         raise TypeError(f"{allowed}, got {brief(frequencies)}") from None
-    if len(given) != pairs or any(abs(value) > LARGEST_FREQUENCY for value in given):
-        raise ValueError(f"{allowed}, got {len(given)}: {brief(given)}")
-    return given
+    if len(numbers) != pairs or any(abs(value) > LARGEST_FREQUENCY for value in numbers):
+        raise ValueError(f"{allowed}, got {len(numbers)}: {brief(numbers)}")
+    return numbers
 
 
 def is_half_type(values: Any) -> bool:
@@ -97,7 +148,7 @@ def is_half_type(values: Any) -> bool:
 
 
 def half_positions(name: str, dtype: Any) -> str:
-    """What to say of positions in a half type."""
+    """The message for positions in a half type."""
     largest = 256 if "bfloat16" in str(dtype) else 2048
     return (
         f"{name} must be integers, float32 or float64 numbers, got {dtype}, "
@@ -185,7 +236,7 @@ def true_or_false(name: str, value: bool) -> bool:
     return value
 
 
-def axes(name: str, shape: Shape, *, at_least: int) -> None:
+def ndim(name: str, shape: Shape, *, at_least: int) -> None:
     if len(shape) < at_least:
         raise ValueError(f"{name} must have ndim of at least {at_least}, got shape {shape}")
 
@@ -203,6 +254,117 @@ def broadcast(name: str, shape: Shape, target: Shape, target_name: str) -> None:
     )
     if not fits:
         raise ValueError(f"{name} must broadcast to {target_name} = {target}, got shape {shape}")
+
+
+def by_shape(shape: Shape, target: Shape) -> None:
+    """A shift ``by`` is one number, of shape (seq,), or has all axes of ``target``. A rank between
+    could be read in two ways: (batch, seq) is not (heads, seq)."""
+    if 1 < len(shape) < len(target):
+        raise ValueError(
+            f"by must be a number, of shape (seq,), or have the {len(target)} axes of x.shape[:-1] "
+            f"= {target}, as (batch, 1, seq) has for x of (batch, heads, seq, width); positions= "
+            f"takes (batch, seq); got shape {shape}"
+        )
+    broadcast("by", shape, target, "x.shape[:-1]")
+
+
+LAYOUT_WORDS = (
+    "'split' where entry i pairs with i + rotary_dim/2 (rotate_half in transformers, NEOX, "
+    "interleaved=False, MLX's traditional=False), or 'interleaved' where 2i pairs with 2i + 1 "
+    "(GPT-J, Meta's own files of Llama, llama.cpp's NORM)"
+)
+
+
+def rotary_layout(layout: Layout | None) -> Layout:
+    """There is no default: most checkpoints are split, and the wrong layout raises no error."""
+    if layout is None:
+        raise TypeError(f"layout must be given: {LAYOUT_WORDS}")
+    if layout not in LAYOUTS:
+        raise ValueError(f"layout must be {LAYOUT_WORDS}, got {layout!r}")
+    return layout
+
+
+def sizes_in_x(shape: Sequence[int], leading: Shape, axis: int) -> list[int] | None:
+    """Positions of this ``shape`` stand for some of the ``leading`` axes of x, of which ``axis``
+    counts positions. Their size along each of these axes, 1 along the others; None if they do not
+    fit."""
+    if len(shape) == 1 and leading:  # (seq,)
+        axes = [axis]
+    elif len(shape) == 2 and len(leading) > 1:  # (batch, seq)
+        axes = [batch_axis(axis), axis]
+    elif len(shape) == len(leading):
+        axes = list(range(len(leading)))
+    else:
+        return None
+    sizes = [1] * len(leading)
+    for place, size in zip(axes, shape, strict=True):
+        if size != leading[place] and (size != 1 or place == axis):
+            return None
+        sizes[place] = size
+    return sizes
+
+
+def batch_axis(axis: int) -> int:
+    """The batch is the first axis of x, or the second where the first counts positions."""
+    return 1 if axis == 0 else 0
+
+
+def shapes_of_positions(leading: Shape, axis: int, before: Shape = ()) -> str:
+    """The shapes that positions of x may have, in words; ``before`` is the axis that `pair_axes`
+    asks for before them."""
+    if before:
+        names = "(axes, seq)", "(axes, batch, seq)", "(axes, *x.shape[:-1])"
+        each = "each after the first"
+    else:
+        names = "(seq,)", "(batch, seq)", "x.shape[:-1]"
+        each = "each"
+    if not leading:
+        return "be one number"
+    seq_len = leading[axis]
+    allowed = f"be of shape {names[0]} = {(*before, seq_len)}"
+    if len(leading) > 1:
+        allowed += f", {names[1]} = {(*before, leading[batch_axis(axis)], seq_len)}"
+    if len(leading) > 2:
+        allowed += f", or have the axes of {names[2]} = {(*before, *leading)}, "
+        allowed += f"{each} of its size or 1"
+    return allowed
+
+
+def positions_in_x(shape: Shape, leading: Shape) -> Shape:
+    """The shape in which positions broadcast to the rows of x, the axis before the last of which
+    counts positions. One number is the position of every row."""
+    if not shape:
+        return shape
+    sizes = sizes_in_x(shape, leading, len(leading) - 1)
+    if sizes is None:
+        allowed = shapes_of_positions(leading, len(leading) - 1)
+        raise ValueError(f"positions must {allowed}; got {shape}")
+    return tuple(sizes)
+
+
+def by_or_positions(by: object, positions: object, attention_factor: object) -> None:
+    """Exactly one of them; only positions take a factor."""
+    if (by is None) == (positions is None):
+        got = "neither" if by is None else "both"
+        raise TypeError(
+            "rotate must be given one of by, a shift x · T(by), and positions, where RoPE turns x "
+            f"by T(−position), got {got}"
+        )
+    if by is not None and attention_factor is not None:
+        raise ValueError(
+            "attention_factor must be left out beside by, since a shift leaves the factor of what "
+            f"is already turned alone, got {attention_factor!r}"
+        )
+
+
+def signed(name: str, values: Any) -> None:
+    """Unsigned integers are refused where a sign matters: their minus wraps around to large
+    numbers, silently."""
+    if str(getattr(values, "dtype", "")).removeprefix("torch.").startswith("uint"):
+        raise TypeError(
+            f"{name} must be signed integers or floats, because the minus of unsigned ones wraps "
+            f"around, got {values.dtype}; RoPE is rotate(x, positions=…), without a minus"
+        )
 
 
 def one_number(name: str, shape: Shape) -> None:
@@ -235,9 +397,9 @@ def attention_shapes(
     try:
         broadcast_shapes(x[:-2], e[:-2], y[:-2], f[:-2])
     except (ValueError, RuntimeError):
-        found = ", ".join(map(str, (x, e, y, f)))
+        shapes = ", ".join(map(str, (x, e, y, f)))
         raise ValueError(
-            f"the leading axes of x, e, y, f must broadcast, got shapes {found}"
+            f"the leading axes of x, e, y, f must broadcast, got shapes {shapes}"
         ) from None
 
 
@@ -256,3 +418,67 @@ def pair_axes(values: Sequence[SupportsIndex], pairs: int) -> tuple[int, ...]:
         used = sorted(set(axes_of_pairs))
         raise ValueError(f"pair_axes must use every axis from 0 to the largest, got {used}")
     return axes_of_pairs
+
+
+# Arrays of NumPy
+
+
+def as_array(name: str, values: ArrayLike) -> NDArray:
+    """The values as an array, or an error that names the argument, as NumPy's own do not."""
+    try:
+        return np.asarray(values)
+    except ValueError:
+        raise ValueError(f"{name} must have rows of one length, got {brief(values)}") from None
+    except (TypeError, RuntimeError) as error:
+        if not _is_of_torch(values):
+            raise
+        raise TypeError(
+            f"{name} must be what NumPy can read, got a torch.Tensor, {brief(values)}; "
+            "use pe_lib.torch"
+        ) from error  # which says why: bfloat16, for example, or a gradient
+
+
+def _is_of_torch(values: object) -> bool:
+    """Without importing torch, which need not be installed."""
+    package, _, _ = type(values).__module__.partition(".")
+    return package == "torch"
+
+
+def as_positions(name: str, values: ArrayLike) -> NDArray:
+    """Real numbers below 2⁶³ in magnitude: integers as int64, others as float64."""
+    array = as_array(name, values)
+    if array.dtype.kind == "i":
+        return array.astype(np.int64)
+    if array.dtype.kind == "u":
+        if array.size and (largest := array.max()) >= 2**63:
+            raise ValueError(f"{name} must be finite and fit 64 bits, got {largest}")
+        return array.astype(np.int64)
+    if array.dtype.kind != "f":
+        raise TypeError(f"{name} must be real numbers that fit 64 bits, got {brief(values)}")
+    if is_half_type(array):
+        raise TypeError(half_positions(name, array.dtype))
+    with np.errstate(over="ignore"):  # what a float64 cannot hold becomes infinite, and is refused
+        numbers = array.astype(np.float64)
+    good = (numbers >= -(2.0**63)) & (numbers < 2.0**63)
+    if not good.all():
+        raise ValueError(f"{name} must be finite and fit 64 bits, got {numbers[~good].flat[0]}")
+    return numbers
+
+
+def as_float_dtype(dtype: DTypeLike) -> np.dtype:
+    allowed = (np.float16, np.float32, np.float64)
+    try:
+        resolved = np.dtype(dtype)
+    except (TypeError, ValueError, SyntaxError):
+        resolved = None
+    if resolved is None or dtype is None or resolved not in allowed:
+        raise TypeError(f"dtype must be float16, float32 or float64, got {dtype!r}")
+    return resolved
+
+
+def as_floats(name: str, values: ArrayLike, *, axes: int) -> NDArray[np.floating]:
+    array = as_array(name, values)
+    if array.dtype.kind != "f" or array.dtype.itemsize > 8:
+        raise TypeError(f"{name} must be of float16, float32 or float64, got {array.dtype}")
+    ndim(name, array.shape, at_least=axes)
+    return array

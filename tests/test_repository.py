@@ -1,6 +1,5 @@
 """What the repository says about itself stays true."""
 
-import ast
 import json
 import re
 import shlex
@@ -14,25 +13,25 @@ import pytest
 import yaml
 from packaging.specifiers import SpecifierSet
 
-from book.images import cover
-from tools import run_tests
-from tools.built_site import pages_in
-from tools.repository import is_clone
-from tools.vendor import MANIFEST, VENDOR, checksums
+from tests import run
+from website import cover
+from website.built_site import chapters
+from website.repository import is_clone
+from website.vendor import MANIFEST, VENDOR, checksums
 
 ROOT = Path(__file__).resolve().parent.parent
 MACHINE_PATH = re.compile(
     r"(?<![\w.])(/(tmp|home|root|Users|work|mnt)/\w|[A-Z]:\\\\\w|[A-Z]:\\(Users|Windows|Program))"
 )
-TEXT_MODE = re.compile(r"[rwax]\+?t?\+?")
 REGISTRY = re.compile(r"pypi\.org|pythonhosted|npmjs\.(com|org)|deb\.debian")
 WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
 PACKAGES = json.loads(MANIFEST.read_text(encoding="utf-8"))
-FOLDERS = r"book|pe_lib|pe_book|experiments|benchmarks|tests|tools|binder|\.github|\.ci"
-# CONTRIBUTING.md shows how to write these two.
-TO_BE_WRITTEN = {"pe_book/live/hand.js", "pe_book/live/hand.py"}
+FOLDERS = r"book|pe_lib|pe_book|experiments|benchmarks|tests|website|binder|\.github|\.ci"
+# CONTRIBUTING.md shows how to write these.
+TO_BE_WRITTEN = {"pe_book/live/hand.js", "pe_book/live/data/hand.js"}
 # The jobs that may write, and what.
 WRITERS = {
+    ("book", "colab"): {"contents": "write"},
     ("book", "deploy"): {"pages": "write", "id-token": "write"},
     ("newest", "newest"): {"contents": "read", "issues": "write"},
 }
@@ -55,7 +54,13 @@ def test_torch_s_version_stands_in_one_place() -> None:
     """It is typed in requirements.txt, and `make constraints` copies it to constraints.txt."""
     (torch,) = re.findall(r"^torch==([\d.]+)$", read("requirements.txt"), re.M)
     assert f"\ntorch=={torch}\n" in read("constraints.txt")
-    for name in ("README.md", "binder/requirements.txt", "CONTRIBUTING.md", "pyproject.toml"):
+    for name in (
+        "README.md",
+        "CONTRIBUTING.md",
+        "pyproject.toml",
+        "binder/requirements.txt",
+        "benchmarks/requirements.txt",
+    ):
         assert torch not in read(name), name
 
 
@@ -79,10 +84,7 @@ def python_of(name: str) -> str:
 
 
 def test_the_landing_page_lists_every_chapter_in_order() -> None:
-    pages = [Path(name) for name in pages_in(ROOT / "_toc.yml")]
-    contents = [
-        page.stem for page in pages if (ROOT / "book" / "checks" / f"{page.stem}.ipynb").exists() and page.parent.name == "book"
-    ]
+    contents = [Path(name).stem for name in chapters()]
     assert re.findall(r"^\| \[\]\((\w+)\.ipynb\) \|", read("book/index.md"), re.M) == contents
 
 
@@ -105,60 +107,6 @@ def test_packages_are_named_without_the_host_of_a_registry() -> None:
     names = [name for name in files_of_the_repository(*texts) if name != "tests/test_repository.py"]
     assert len(names) > 100
     assert [name for name in names if REGISTRY.search(read(name))] == []
-
-
-def test_every_text_is_read_and_written_as_utf_8() -> None:
-    """Without a word, Python takes the encoding of the system, and on Windows that is another."""
-    files = [ROOT / name for name in files_of_the_repository("*.py")]
-    assert len(files) > 100
-    found = [
-        f"{path.relative_to(ROOT)}:{call.lineno}"
-        for path in files
-        for call in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
-        if isinstance(call, ast.Call) and takes_the_encoding_of_the_system(call)
-    ]
-    assert found == []
-
-
-def takes_the_encoding_of_the_system(call: ast.Call) -> bool:
-    """Whether this call reads or writes a text and does not say in which encoding."""
-    named = {keyword.arg for keyword in call.keywords}
-    if "encoding" in named:
-        return False
-    named_mode = [keyword.value for keyword in call.keywords if keyword.arg == "mode"]
-    modes = [
-        str(each.value) for each in (*call.args, *named_mode) if isinstance(each, ast.Constant)
-    ]
-    match call.func:
-        case ast.Attribute(attr="read_text"):  # of a package it takes the name of a file
-            return not call.args
-        case ast.Attribute(attr="write_text"):
-            return len(call.args) == 1
-        case ast.Attribute(attr="open"):  # of a path, which may have no argument but the mode
-            return not (call.args or call.keywords) or any(map(TEXT_MODE.fullmatch, modes))
-        case ast.Name(id="open"):
-            return not any("b" in mode for mode in modes)
-    return False
-
-
-@pytest.mark.parametrize(
-    ("code", "found"),
-    [
-        ('open(name, mode="w")', True),
-        ("open(name)", True),
-        ('open(name, "rb")', False),
-        ("path.open()", True),
-        ('path.open("wt")', True),
-        ('path.open(mode="a")', True),
-        ('path.open("rb")', False),
-        ("tarfile.open(path)", False),
-        ('path.open("w", encoding="utf-8")', False),
-        ("path.write_text(text)", True),
-    ],
-)
-def test_a_text_without_an_encoding_is_found(code: str, found: bool) -> None:
-    (call,) = (node for node in ast.walk(ast.parse(code)) if isinstance(node, ast.Call))
-    assert takes_the_encoding_of_the_system(call) == found
 
 
 @pytest.mark.parametrize("page", ["README.md", "CONTRIBUTING.md"])
@@ -187,44 +135,6 @@ def test_shell_commands_can_be_pasted_into_any_shell() -> None:
     assert [block for block in blocks if "#" in block] == []
 
 
-def test_the_map_of_the_library_names_every_file_and_imports_go_down_in_it() -> None:
-    _, table = read("CONTRIBUTING.md").split("| file of `pe_lib/` |")
-    mapped = re.findall(r"`(\w+)\.py`(?=[^|]*\|[^|]*\|\n)", table)
-    files = {path.stem for path in (ROOT / "pe_lib").glob("*.py")} - {"__init__"}
-    assert sorted(mapped) == sorted(files)
-    for place, name in enumerate(mapped):
-        imported = imported_from_pe_lib(read(f"pe_lib/{name}.py")) & files
-        assert imported <= set(mapped[place + 1 :]), name
-
-
-def imported_from_pe_lib(code: str) -> set[str]:
-    """What stands directly below `pe_lib` in the names that a file imports, relative ones too."""
-    names = []
-    for node in ast.walk(ast.parse(code)):
-        if isinstance(node, ast.Import):
-            names += [alias.name for alias in node.names]
-        elif isinstance(node, ast.ImportFrom):
-            package = ["pe_lib"] if node.level else []
-            module = [node.module] if node.module else []
-            names += [".".join([*package, *module, alias.name]) for alias in node.names]
-    return {name.split(".")[1] for name in names if name.startswith("pe_lib.")}
-
-
-@pytest.mark.parametrize(
-    ("code", "imported"),
-    [
-        ("from pe_lib import _exact, _cache_torch", {"_exact", "_cache_torch"}),
-        ("from pe_lib import (\n    _exact as exact,\n    numpy,\n)", {"_exact", "numpy"}),
-        ("from pe_lib._exact import frequencies", {"_exact"}),
-        ("def late():\n    import numpy, pe_lib.torch as pe", {"torch"}),
-        ("from . import _checks\nfrom ._arrays import as_array", {"_checks", "_arrays"}),
-        ("import numpy\nfrom torch import nn", set()),
-    ],
-)
-def test_every_form_of_an_import_is_seen(code: str, imported: set[str]) -> None:
-    assert imported_from_pe_lib(code) == imported
-
-
 def test_cover_is_drawn_by_the_library(tmp_path: Path) -> None:
     cover.draw_cover(tmp_path / "cover.svg")
     # Other processors differ in the last decimals, and in what they make of the heat map's pixels,
@@ -251,12 +161,13 @@ def test_what_others_made_is_as_it_was_fetched() -> None:
 
 def test_every_folder_of_others_work_is_listed_with_its_version_and_licence() -> None:
     """A folder of others' work is one that holds a licence, and everything under vendor."""
-    row = r"^\| `(book/[^`]+)` \| .+? \| (.+?) \| (.+?) \|$"
+    row = r"^\| `((?:book|website)/[^`]+)` \| .+? \| (.+?) \| (.+?) \|$"
     listed = {folder: rest for folder, *rest in re.findall(row, read("LICENSES.md"), re.M)}
-    licensed = {path.parent for path in (ROOT / "book").rglob("LICENSE*")}
+    folders = (ROOT / "book", ROOT / "website")
+    licensed = {path.parent for one in folders for path in one.rglob("LICENSE*")}
     assert {path.relative_to(ROOT).as_posix() for path in licensed} == set(listed)
     for package in PACKAGES:
-        named = listed[f"book/_assets/vendor/{package['folder']}"]
+        named = listed[f"website/assets/vendor/{package['folder']}"]
         assert named == [package["version"], package["licence"]]
 
 
@@ -272,8 +183,8 @@ def test_workflows_are_valid_and_safe() -> None:
 
 def test_every_check_runs_in_a_workflow() -> None:
     texts = "\n".join(path.read_text(encoding="utf-8") for path in WORKFLOWS)
-    named = " ".join(re.findall(r"tools/run_tests\.py (.+)$", texts, re.M))
-    assert set(shlex.split(named)) == set(run_tests.CHECKS)
+    named = " ".join(re.findall(r"tests/run\.py (.+)$", texts, re.M))
+    assert set(shlex.split(named)) == set(run.CHECKS)
 
 
 def jobs_of(path: Path) -> dict[str, dict[str, Any]]:
@@ -306,5 +217,6 @@ def test_only_the_default_branch_is_published() -> None:
     assert "github.event.repository.default_branch" in steps["pages"]["if"]
     assert "github.event_name != 'pull_request'" in steps["pages"]["if"]
     assert steps["artifact"]["if"] == "steps.pages.outcome == 'success'"
-    assert book["deploy"]["if"] == "needs.build.outputs.published == 'true'"
-    assert set(book["deploy"]["needs"]) == {"test", "oldest", "build"}
+    for job in (book["colab"], book["deploy"]):
+        assert job["if"] == "needs.build.outputs.published == 'true'"
+        assert set(job["needs"]) == {"test", "oldest", "build"}

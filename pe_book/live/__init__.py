@@ -1,8 +1,8 @@
 """Live figures: drawn and moved in the browser, in notebooks and on the site.
 
-Each kind of figure is two files of one name beside each other: ``clock.py`` says what a notebook
-calls and which values Python can read and set, ``clock.js`` draws and computes. All kinds share one
-kit (``draw.js``, ``light.js``, ``kit.js``, ``kit.css``) and one base class (``figure.py``).
+A kind of figure is one script, which draws and computes: ``clock.js``. Here a line makes the
+function that notebooks call, with the controls that the script declares. All kinds share one kit
+(``draw.js``, ``light.js``, ``kit.js``, ``kit.css``) and one base class (``figure.py``).
 
 A figure left as the last value of a cell shows. In a running notebook it is a widget (anywidget):
 ``figure.x`` is the value of its control now, ``figure.x = 5`` moves it, and ``figure.observe`` and
@@ -10,37 +10,30 @@ A figure left as the last value of a cell shows. In a running notebook it is a w
 runs at all, the figure's still is shown: the same drawing, made by the same scripts (``still.py``).
 """
 
-from pe_book.live.clock import Clock, clock
-from pe_book.live.figure import LiveFigure
-from pe_book.live.formats import Formats, formats
-from pe_book.live.frames import Frames, frames, frames2
-from pe_book.live.orbit import Orbit, orbit
-from pe_book.live.rope import Rope, rope
-from pe_book.live.similarity import Similarity, similarity
+from pe_book.live.figure import KINDS as KINDS
+from pe_book.live.figure import kind
+from pe_book.live.frames import frames as frames
+from pe_book.live.frames import frames2 as frames2
 from pe_book.live.still import FOLDER as FOLDER
 from pe_book.live.still import box as box
-from pe_book.live.subspaces import Subspaces, subspaces
 
-__all__ = [
-    "clock",
-    "formats",
-    "frames",
-    "frames2",
-    "orbit",
-    "rope",
-    "similarity",
-    "subspaces",
-]
-
-KINDS: dict[str, type[LiveFigure]] = {
-    figure.kind: figure
-    for figure in (
-        Clock,
-        Formats,
-        Frames,
-        Orbit,
-        Rope,
-        Similarity,
-        Subspaces,
-    )
+POSITIONS = {
+    r"\mathrm{PE}(x+\Delta x)": "after",
+    r"\mathrm{PE}(x)": "x",
+    r"T(\Delta x)": "matrix",
+    r"\Delta x": "step",
+    "x": "x",
 }
+byte = kind("byte")
+clock = kind("clock", POSITIONS)
+crank = kind("crank")
+digits = kind("digits")
+exchange = kind("exchange")
+formats = kind("formats")
+orbit = kind("orbit")
+rope = kind("rope", {"m-n": "offset", "m": "m", "n": "n"})
+similarity = kind("similarity", {r"K(\Delta)": "score", r"\Delta": "offset"})
+subspaces = kind("subspaces", {"U": "words", "V": "positions"})
+table = kind("table", POSITIONS)
+
+__all__ = [*KINDS, "frames2"]

@@ -115,8 +115,8 @@ peLive.define("clock", () => {
   }
   const within = (value, low, high) => Math.min(high, Math.max(low, value));
   const controls = {
-    x: { label: "position x", min: 0, max: 30, value: 3, part: "x" },
-    step: { label: "step Δx", min: -6, max: 6, value: 2, part: "step" },
+    x: { label: "position x", min: 0, max: 30, value: 3, part: "x", moves: ["moved", "after"] },
+    step: { label: "step Δx", min: -6, max: 6, value: 2, part: "step", moves: ["matrix", "moved", "after"] },
     block: {
       label: "block",
       choices: [["T", "T(Δx)"], ["transposed", "transposed"]],

@@ -18,6 +18,17 @@ const peDraw = (() => {
       ? String(value).replace("-", "−").replace(/\B(?=(\d{3})+$)/g, ",")
       : fixed(value, 1);
 
+  /** The rows of a table, given as such or packed by data/make.py. */
+  function tableOf(table) {
+    if (Array.isArray(table)) return table;
+    const { bits, columns, scales, numbers } = table;
+    const bytes = Uint8Array.from(atob(numbers), (sign) => sign.charCodeAt(0));
+    const whole = bits === 8 ? new Int8Array(bytes.buffer) : new Int16Array(bytes.buffer);
+    return scales.map((scale, row) =>
+      Float64Array.from(whole.subarray(row * columns, (row + 1) * columns), (number) => number * scale)
+    );
+  }
+
   // ---- Drawing: strings of SVG ----------------------------------------------------------------
 
   /** An element; a number is rounded, so that a picture is the same text on every machine. */
@@ -52,14 +63,14 @@ const peDraw = (() => {
   const bearing = (cx, cy, { x, y }) => Math.atan2(x - cx, cy - y);
 
   /** An arc from one bearing to another, at most a few turns, with a head in its direction. */
-  function arc(cx, cy, r, from, to, look) {
+  function arc(cx, cy, r, from, to, look, size) {
     const steps = Math.max(2, Math.ceil(Math.abs(to - from) / 0.15));
     const points = Array.from({ length: steps + 1 }, (_, k) =>
       tip(cx, cy, r + (k / steps) * Math.min(6, Math.abs(to - from)), from + ((to - from) * k) / steps)
     );
     if (Math.abs(to - from) * r < 5) return "";
     const [[ax, ay], [bx, by]] = [points.at(-2), points.at(-1)];
-    return polyline(points, look) + head(bx, by, Math.atan2(by - ay, bx - ax), look);
+    return polyline(points, look) + head(bx, by, Math.atan2(by - ay, bx - ax), look, size);
   }
 
   /** The head of an arrow. */
@@ -105,5 +116,5 @@ const peDraw = (() => {
     return { axes, px, py, back };
   }
 
-  return { arc, arrow, bearing, cell, circle, count, escape, fixed, g, line, path, plot, polyline, tag, text, tip };
+  return { arc, arrow, bearing, cell, circle, count, escape, fixed, g, line, path, plot, polyline, r1, rect, tableOf, tag, text, tip };
 })();

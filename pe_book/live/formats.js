@@ -88,7 +88,7 @@ peLive.define("formats", () => {
   return {
     title: "The sines of one row, in three formats",
     controls: {
-      position: { label: "position", min: 1, max: 2 ** 26, log: true, nudge: true, value: 10000 },
+      position: { label: "position", min: 1, max: 2 ** 26, log: true, nudge: true, jumps: true, value: 10000 },
     },
     presets: [preset(256), preset(257), preset(10001), preset(2 ** 24, "2²⁴"), preset(2 ** 24 + 1, "2²⁴ + 1")],
     numbers,

@@ -5,7 +5,7 @@ from typing import Any
 
 from matplotlib.figure import Figure as Drawing
 
-from pe_book.live.figure import LiveFigure, control
+from pe_book.live.figure import KINDS, LiveFigure, Number
 from pe_book.plots import STYLE_ALONE, to_svg
 
 MOST_FRAMES_OF_ONE, MOST_FRAMES_OF_TWO = 40, 100
@@ -13,12 +13,15 @@ MOST_FRAMES_OF_ONE, MOST_FRAMES_OF_TWO = 40, 100
 
 class Frames(LiveFigure):
     kind = "frames"
-    frame = control(0)
-    frame2 = control(0)
+    frame = Number(0).tag(sync=True, control=True)
+    frame2 = Number(0).tag(sync=True, control=True)
 
     def __repr__(self) -> str:
         labels = " × ".join(one["label"] for one in self.data["controls"])
         return f"Live figure: {labels}, {len(self.data['frames'])} frames"
+
+
+KINDS[Frames.kind] = Frames
 
 
 def frames(

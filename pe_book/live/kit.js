@@ -6,7 +6,10 @@
 // `start` a stand-in for the model.
 const peLive = (() => {
   const kinds = {};
+  const kept = {}; // what files of data have brought, by the kind of figure
   const NARROW = 520; // px of a picture's box below which its narrow drawing shows, as in kit.css
+  const GLIDE = 320; // ms from one state to the next
+  const isCalm = () => matchMedia("(prefers-reduced-motion: reduce)").matches;
 
   const { count, escape, tag } = peDraw;
 
@@ -22,6 +25,7 @@ const peLive = (() => {
         return same ?? start;
       return values.reduce((a, b) => (Math.abs(b - number) < Math.abs(a - number) ? b : a));
     }
+    if (control.pattern) return RegExp(`^${control.pattern}$`).test(asked) ? String(asked) : start;
     if (Number.isNaN(number)) return start;
     const { min, max, step = 1 } = control;
     const within = Math.min(max, Math.max(min, number));
@@ -42,6 +46,16 @@ const peLive = (() => {
       ])
     );
 
+  /** What lies between two states: numbers between numbers, and of what is chosen the new choice. */
+  const between = (spec, from, to, share) =>
+    Object.fromEntries(
+      Object.entries(spec.controls).map(([key, { choices, pattern, jumps, log }]) => {
+        const [a, b] = [from[key], to[key]];
+        if (choices || pattern || jumps || a === b) return [key, b];
+        return [key, log ? a * (b / a) ** share : a + share * (b - a)];
+      })
+    );
+
   // A range runs over the values themselves, or over 1000 parts of their logarithm.
   const PARTS = 1000;
   const toRange = ({ log, min, max }, value) =>
@@ -54,6 +68,7 @@ const peLive = (() => {
   // ---- The box --------------------------------------------------------------------------------
 
   function controlHtml(key, control, value) {
+    if (control.pattern) return ""; // it is set in the picture
     const name = escape(control.label);
     if (control.choices) {
       const buttons = control.choices.map(([choice, words]) =>
@@ -75,11 +90,13 @@ const peLive = (() => {
 <span class="live__value" aria-hidden="true">${escape(shown(control, value))}</span>${track}</div>`;
   }
 
-  /** One drawing of the picture, as wide or as narrow as asked. */
-  function picture(spec, state, wide) {
-    const { width, height, parts } = spec.draw(state, wide);
+  /** One drawing of the picture, as wide or as narrow as asked. Its `way` is empty in a still. */
+  function picture(spec, state, wide, way = {}) {
+    const { width, height, parts } = spec.draw(state, wide, way);
     const look = `live-picture live-picture--${wide ? "wide" : "narrow"}`;
-    const named = { role: "img", "aria-label": escape(`${spec.title}. ${spec.says(state)}`) };
+    const hasKeys = Object.values(spec.handles ?? {}).some(({ key }) => key);
+    const role = way.lives && hasKeys ? "group" : "img"; // what is in an image has no focus
+    const named = { role, "aria-label": escape(`${spec.title}. ${spec.says(state)}`) };
     return tag(
       "svg",
       { xmlns: "http://www.w3.org/2000/svg", class: look, viewBox: `0 0 ${width} ${height}`, width, height, ...named },
@@ -157,12 +174,48 @@ ${formulaHtml(spec, state, false)}<div class="live__controls">${controls.join(""
     const range = (key) => find(`input[data-key="${key}"]`)[0];
     let wide = true; // which of the two drawings shows
     let later = 0;
+    let drawn = state; // what the picture shows: on its way to the state, while it glides
+    let from = state; // where it comes from
+    let share = 1; // of the way
+    let gliding = 0;
+    let held = null; // what is dragged
 
     function redraw(which) {
       const [svg] = find(`.live-picture--${which ? "wide" : "narrow"}`);
-      if (svg) patch(svg, parse(picture(spec, state, which)));
+      const hand = held?.place && { name: held.name, part: held.part, place: held.place, let: held.let };
+      const way = { lives: true, from, share, hand };
+      if (svg) patch(svg, parse(picture(spec, drawn, which, way)));
     }
-    function sync() {
+    function draw() {
+      redraw(wide);
+      clearTimeout(later); // the drawing that does not show: for print, and for a screen that turns
+      later = setTimeout(() => redraw(!wide), 200);
+    }
+    /** Let the picture show the state: at once, or on the way to it from what it shows now. */
+    function show(glides) {
+      if (gliding) cancelAnimationFrame(gliding);
+      gliding = 0;
+      from = drawn;
+      if (!glides || isCalm()) return arrive();
+      const start = performance.now();
+      const step = (now) => {
+        const time = Math.min(1, Math.max(0, now - start) / GLIDE);
+        if (time === 1 || !box.isConnected) return arrive();
+        share = time * time * (3 - 2 * time);
+        drawn = between(spec, from, state, share);
+        gliding = requestAnimationFrame(step);
+        draw();
+      };
+      step(start);
+    }
+    function arrive() {
+      gliding = 0;
+      share = 1;
+      from = drawn = state;
+      if (held?.let) held = null;
+      draw();
+    }
+    function sync(glides = false) {
       for (const [key, control] of Object.entries(spec.controls)) {
         const input = range(key);
         if (!input) continue;
@@ -176,22 +229,19 @@ ${formulaHtml(spec, state, false)}<div class="live__controls">${controls.join(""
       for (const button of find("[data-set]"))
         button.setAttribute("aria-pressed", String(state[button.dataset.set]) === button.dataset.value);
       if (spec.frame) pictureBox.innerHTML = spec.frame(state);
-      else {
-        redraw(wide);
-        clearTimeout(later); // the drawing that does not show: for print, and for a screen that turns
-        later = setTimeout(() => redraw(!wide), 200);
-      }
+      else show(glides);
       const [formula] = find(".live__formula");
       if (formula) patch(formula, parse(formulaHtml(spec, state, true)));
       const words = spec.says(state);
       if (saying.textContent !== words) saying.textContent = words;
     }
-    /** Change the state. What is free need not be a step: a hand that is dragged, or a play. */
-    function change(asked, free = false) {
+    /** Change the state. What is free need not be a step: a hand that is dragged, or a play. What
+        glides is seen on its way. */
+    function change(asked, { free = false, glides = false } = {}) {
       const next = free ? { ...state, ...asked } : allowAll(spec, { ...state, ...asked }, first);
       if (Object.keys(next).every((key) => next[key] === state[key])) return;
       state = next;
-      sync();
+      sync(glides);
       tell();
       if (!free) model.address?.write(state, first);
     }
@@ -216,12 +266,17 @@ ${formulaHtml(spec, state, false)}<div class="live__controls">${controls.join(""
         const decimal = Math.floor(Math.log10(state[key] * (1 + 1e-9 * way)));
         value = state[key] + way * (control.digits ? 10 ** (decimal + 1 - control.digits) : 1);
       }
-      change({ [key]: value });
+      change({ [key]: value }, { glides: !("byPointer" in box.dataset) });
       target.value = toRange(control, state[key]);
     });
     box.addEventListener("pointerdown", ({ target }) => {
-      if (target.dataset.key) peLight.touch({ held: spec.controls[target.dataset.key].part });
+      if (target.dataset.key) hold(spec.controls[target.dataset.key]);
     });
+    /** What is held is lit, with all that moves with it. */
+    const hold = ({ part, moves = [] }, touched = part) => peLight.touch({ held: touched, moves: [part, ...moves] });
+    // The ring of focus is for the keyboard: it waits while a pointer moves something.
+    box.addEventListener("pointerdown", () => (box.dataset.byPointer = ""), true);
+    box.addEventListener("keydown", () => delete box.dataset.byPointer, true);
     // A finger that lands on a track moves it at once; where it goes on to scroll, that is undone.
     let before = state;
     box.addEventListener("pointerdown", () => (before = state), true);
@@ -232,61 +287,89 @@ ${formulaHtml(spec, state, false)}<div class="live__controls">${controls.join(""
       const { set, value, nudge, preset, play, reset } = button.dataset;
       if (play !== undefined) return playing ? stop() : begin();
       stop();
-      if (set) change({ [set]: value });
-      if (nudge) change({ [nudge]: state[nudge] + Number(value) });
-      if (reset !== undefined) change(first);
+      const glides = true;
+      if (set) change({ [set]: value }, { glides });
+      if (nudge) change({ [nudge]: state[nudge] + Number(value) }, { glides });
+      if (reset !== undefined) change(first, { glides });
       if (preset) {
         const asked = spec.presets[preset][1];
-        change(typeof asked === "function" ? asked(state) : asked);
+        change(typeof asked === "function" ? asked(state) : asked, { glides });
       }
     });
 
     // Dragging: what carries data-handle can be taken hold of. It then has the focus of the range
-    // that it moves, so the arrow keys go on from there.
-    let held = null;
+    // that it moves, so the arrow keys go on from there. What is no range has the focus itself.
     const point = (event) => {
-      const svg = held.svg;
       const place = new DOMPoint(event.clientX, event.clientY);
-      return place.matrixTransform(svg.getScreenCTM().inverse());
+      return place.matrixTransform(held.svg.getScreenCTM().inverse());
     };
+    const isPulled = () => held && !held.let;
     pictureBox.addEventListener("pointerdown", (event) => {
       const grip = event.target.closest("[data-handle]");
       if (!grip || event.button) return;
       stop();
       const [name, part] = grip.dataset.handle.split(" ");
-      held = { svg: grip.closest("svg"), handle: spec.handles[name], part: Number(part) };
-      held.tie = peLight.partOf(grip) ?? spec.controls[held.handle.control].part;
+      const handle = spec.handles[name];
+      held = { svg: grip.closest("svg"), name, handle, part: Number(part), before: state };
+      const control = spec.controls[handle.control];
+      held.tie = peLight.partOf(grip) ?? control.part;
       pictureBox.setPointerCapture(event.pointerId);
-      range(held.handle.control)?.focus({ preventScroll: true });
-      peLight.touch({ held: held.tie }); // whose pointer is now the box's
+      (range(handle.control) ?? grip.closest("[tabindex]"))?.focus({ preventScroll: true });
+      hold(control, held.tie); // whose pointer is now the box's
       event.preventDefault(); // no text is marked
-      pull(event);
+      held.start = point(event);
+      if (!handle.taps) pull(event);
     });
-    const pull = (event) => {
-      if (held) change(held.handle.move(state, point(event), wide, held.part), held.handle.free);
-    };
-    const release = () => {
-      if (!held) return;
+    /** How far a pointer strays before what it taps is dragged, in pixels of the drawing. */
+    const STRAYS = 5;
+    function pull(event) {
+      if (!isPulled()) return;
+      const { handle, part, before, start } = held;
+      const place = point(event);
+      held.strays ||= Math.hypot(place.x - start.x, place.y - start.y) > STRAYS;
+      if (handle.taps && !held.strays) return;
+      if (handle.carries) held.place = place;
+      const was = state;
+      change(handle.move(state, place, wide, part, { before, start }), { free: handle.free, glides: handle.carries });
+      if (handle.carries && state === was) draw();
+    }
+    function release(event) {
+      if (!isPulled()) return;
       peLight.touch({ pointed: held.tie }); // until a mouse leaves it, or a finger taps something else
-      held = null;
+      const { handle, part, start, strays, place } = held;
+      const isTap = handle.taps && !strays && event.type === "pointerup";
+      if (isTap) change(handle.taps(state, start, wide, part), { glides: true });
+      held.let = true; // it glides to its place
+      if (!place) held = null;
       settle();
-    };
+      if (held) show(true);
+    }
     pictureBox.addEventListener("pointermove", pull);
     pictureBox.addEventListener("pointerup", release);
     pictureBox.addEventListener("pointercancel", release);
+    pictureBox.addEventListener("keydown", (event) => {
+      const grip = event.target.closest("[data-handle][tabindex]");
+      if (!grip || event.ctrlKey || event.metaKey || event.altKey) return;
+      const [name, part] = grip.dataset.handle.split(" ");
+      const asked = spec.handles[name].key(state, event.key, Number(part));
+      if (!asked) return;
+      event.preventDefault(); // no scrolling
+      stop();
+      change(asked, { glides: true });
+    });
 
     // Play starts by hand. Where motion is not wanted it goes in whole steps, one a second.
     let playing = 0;
     let cancel; // what ends a wait: numbers of timeouts and of frames are not told apart
     function begin() {
-      const calm = matchMedia("(prefers-reduced-motion: reduce)").matches;
+      const calm = isCalm();
       cancel = calm ? clearTimeout : cancelAnimationFrame;
       let last = 0;
       const beat = (now) => {
         const seconds = calm ? 1 : Math.min(0.1, (now - (last || now)) / 1000);
         last = now;
         if (!box.isConnected) return stop();
-        change(spec.play(state, seconds), !calm);
+        change(spec.play(state, seconds), { free: !calm });
         if (playing) playing = calm ? setTimeout(beat, 1000, 0) : requestAnimationFrame(beat);
       };
       playing = -1;
@@ -306,12 +389,12 @@ ${formulaHtml(spec, state, false)}<div class="live__controls">${controls.join(""
 
     /** A hand that was dragged or played goes to the nearest step, and the address follows. */
     function settle() {
-      change(state);
+      change(state, { glides: true });
       model.address?.write(state, first);
     }
     const free = Object.values(spec.handles ?? {}).filter((handle) => handle.free);
     /** Where Python has put a hand that can be dragged between its steps, as a linked one is. */
-    const between = () =>
+    const betweenSteps = () =>
       Object.fromEntries(
         free.map(({ control: key }) => {
           const { min, max } = spec.controls[key];
@@ -320,12 +403,12 @@ ${formulaHtml(spec, state, false)}<div class="live__controls">${controls.join(""
       );
     /** What Python has set is shown; where it is no allowed value, Python is told the nearest one. */
     function follow() {
-      change({ ...allowAll(spec, asked(), first), ...between() }, true);
+      change({ ...allowAll(spec, asked(), first), ...betweenSteps() }, { free: true });
       tell();
     }
     box.addEventListener("set-state", ({ detail }) => {
       stop();
-      change(detail);
+      change(detail, { glides: true });
     });
     const changes = Object.keys(spec.controls).map((key) => `change:${key}`).join(" ");
     model.on(changes, follow);
@@ -339,6 +422,7 @@ ${formulaHtml(spec, state, false)}<div class="live__controls">${controls.join(""
     box.dataset.live = "";
     return () => {
       stop();
+      if (gliding) cancelAnimationFrame(gliding);
       clearTimeout(later);
       watch.disconnect();
       model.off(changes, follow);
@@ -404,11 +488,14 @@ ${formulaHtml(spec, state, false)}<div class="live__controls">${controls.join(""
   const waiting = [];
   window.addEventListener("load", () => waiting.forEach((box, n) => setTimeout(hydrate, 100 * n, box)));
 
+  /** What a file of data brings to a kind of figure, beside the data of the figure itself. */
+  const keep = (name, data) => (kept[name] = data);
+
   /** A kind of figure: a function that gives, for a figure's data, all that the kit asks for. */
   function define(name, make) {
-    kinds[name] = make;
+    kinds[name] = (data) => make({ ...kept[name], ...data });
     waiting.push(...document.querySelectorAll(`.live[data-figure="${name}"]:not([data-live])`));
   }
 
-  return { kinds, copies, define, hydrate, html, allowAll, defaults, render };
+  return { kinds, copies, keep, define, hydrate, html, allowAll, defaults, render };
 })();

@@ -1,11 +1,17 @@
 // Ties: a term that is touched lights its part of the figure, and the other way round.
 const peLight = (() => {
   const PART = /(?:^|\s)tie-([a-z]+)/;
+  // How a lit term of a formula looks. The colour of its part stands in kit.css.
+  const TERM = `--tie-line: 2px solid; border-radius: 4px;
+    background: color-mix(in srgb, var(--tie) 18%, transparent); text-decoration-line: underline;
+    text-decoration-style: solid; text-decoration-thickness: 2px; text-decoration-color: var(--tie)`;
   const partOf = (target) => target.closest?.("[class*='tie-']")?.getAttribute("class").match(PART)?.[1];
 
-  const touched = {}; // the parts that are held, pointed at and focused
-  /** Note what is touched, and name the part that is lit, for the style sheet, on the element that
-      holds figure and text: what is held wherever the pointer goes, else what it is at. */
+  const touched = {}; // the parts that are held, pointed at and focused; and what moves with the held
+  const sheet = typeof document.createElement === "function" && document.createElement("style");
+  /** Note what is touched, and light it: what is held wherever the pointer goes, else what it is at.
+      The part is named on the element that holds figure and text. With what is held, all that moves
+      with it is lit. */
   function touch(parts) {
     Object.assign(touched, parts);
     const part = touched.held ?? touched.pointed ?? touched.focused;
@@ -13,6 +19,12 @@ const peLight = (() => {
     if (part) page.dataset.lit = part;
     else delete page.dataset.lit;
     page.toggleAttribute("data-held", Boolean(touched.held));
+    const lit = new Set([part, ...(touched.held ? touched.moves ?? [] : [])].filter(Boolean));
+    const all = (before) => [...lit].map((one) => `[data-lit] ${before}.tie-${one}.tie-${one}`).join();
+    sheet.textContent = lit.size
+      ? `${all(".live__picture ")} { opacity: 1 } ${all(":is(button, mjx-container *)")} { ${TERM} }`
+      : "";
+    if (!sheet.isConnected) document.head.append(sheet);
   }
   const release = () => touch({ held: undefined });
   window.addEventListener("pointerup", release);

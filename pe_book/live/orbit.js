@@ -4,7 +4,8 @@ peLive.define("orbit", () => {
   const { circle, fixed, line, plot, polyline, tag, text } = peDraw;
   const [COUNT, OMEGA, CHORD] = [40, 0.3, 8];
   const LAST = COUNT - CHORD - 1; // the x of the last chord
-  const CIVIDIS = [[0, 34, 78], [53, 69, 108], [102, 105, 112], [148, 142, 119], [200, 184, 102], [254, 232, 56]]; // prettier-ignore
+  // The sequential map of pe_book/plots.py: violet to orange, lighter with each step.
+  const SHADES_OF = [[36, 16, 80], [84, 39, 136], [145, 80, 154], [204, 117, 96], [233, 160, 79], [253, 223, 168]]; // prettier-ignore
   const SHADES = 64;
 
   const point = ({ decay, pitch, stretch }, x) => {
@@ -24,9 +25,9 @@ peLive.define("orbit", () => {
     const most = Math.max(...matrix.flat());
     const int = (value) => [value & 255, (value >> 8) & 255, (value >> 16) & 255, 0];
     const palette = Array.from({ length: SHADES }, (_, shade) => {
-      const place = (shade / (SHADES - 1)) * (CIVIDIS.length - 1);
-      const k = Math.min(CIVIDIS.length - 2, Math.floor(place));
-      const mix = CIVIDIS[k].map((v, c) => Math.round(v + (place - k) * (CIVIDIS[k + 1][c] - v)));
+      const place = (shade / (SHADES - 1)) * (SHADES_OF.length - 1);
+      const k = Math.min(SHADES_OF.length - 2, Math.floor(place));
+      const mix = SHADES_OF[k].map((v, c) => Math.round(v + (place - k) * (SHADES_OF[k + 1][c] - v)));
       return [...mix.reverse(), 0];
     });
     const start = 54 + 4 * SHADES;

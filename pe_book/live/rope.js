@@ -2,7 +2,7 @@
 // The key is made so that the score is highest for a query one ahead of it. Turned alike, the score
 // depends on m − n alone; with the pairs mixed up it depends on m as well.
 peLive.define("rope", () => {
-  const { bearing, circle, count, fixed, g, line, plot, polyline, text } = peDraw;
+  const { arc, bearing, circle, count, fixed, g, line, plot, polyline, text } = peDraw;
   const OMEGA = [0, 1, 2, 3].map((i) => 16 ** (-i / 4));
   const QUERY = [0, 1, 0, 1, 0, 1, 0, 1];
   const KEY = OMEGA.flatMap((omega) => [Math.sin(omega), Math.cos(omega)]);
@@ -37,17 +37,29 @@ peLive.define("rope", () => {
   function draw(state, wide) {
     const { m, n } = state;
     const parts = [];
+    // The key is a thick hand with a ring, the query a dashed one with a dot: where they meet, the dot
+    // stands in the ring.
     const rows = [["is-after-step tie-n", "n", key(state), true], ["is-position is-before tie-m", "m", query(state), false]]; // prettier-ignore
+    const agree = isSplit(state, true) === isSplit(state, false);
     OMEGA.forEach((_, i) => {
       const [cx, cy, r] = dial(wide, i);
       parts.push(text(cx, 11, `ω${"₀₁₂₃"[i]} = ${["1", "1/2", "1/4", "1/8"][i]}`, "mid muted"));
       parts.push(circle(cx, cy, r, "dial"), line(cx, cy - r, cx, cy - r + 5, "axis"));
-      for (const [look, name, row, isKey] of rows) {
+      const hands = rows.map(([look, name, row, isKey]) => {
         const [j, k] = pairs(isSplit(state, isKey))[i];
-        const [x, y] = [cx + (r / 1.42) * row[j], cy - (r / 1.42) * row[k]];
+        return { look, name, isKey, pair: [row[j], row[k]] };
+      });
+      const [from, to] = hands.map(({ pair: [s, c] }) => Math.atan2(s, c));
+      const gap = to - from - 2 * Math.PI * Math.round((to - from) / (2 * Math.PI));
+      parts.push(arc(cx, cy, r * 0.42, from, from + gap, "is-step tie-offset tie-score", 6));
+      for (const { look, name, isKey, pair } of hands) {
+        const [x, y] = [cx + (r / 1.2) * pair[0], cy - (r / 1.2) * pair[1]];
         const grip = { "data-handle": `${name} ${i}` };
-        parts.push(g(look, line(cx, cy, x, y, "reach", grip), line(cx, cy, x, y, "hand", grip), circle(x, y, 5, "tip", grip)));
+        const tip = isKey ? circle(x, y, 8, "ring thick", grip) : circle(x, y, 4.5, "tip", grip);
+        parts.push(g(look, line(cx, cy, x, y, "reach", grip), line(cx, cy, x, y, isKey ? "hand thick" : "hand", grip), tip));
       }
+      // What the pair adds to the score.
+      if (agree) parts.push(text(cx, cy + r + 12, fixed(dot(...hands.map(({ pair }) => pair))), "mid tie-score"));
     }); // prettier-ignore
     const [alone, both] = frames[wide];
     const y = { range: [-4.4, 4.4], ticks: [-4, 0, 4] };
@@ -111,8 +123,8 @@ peLive.define("rope", () => {
   return {
     title: "A query and a key on four dials, and their score",
     controls: {
-      m: { label: "query at m", min: 0, max: LAST, value: 5, part: "m" },
-      n: { label: "key at n", min: 0, max: LAST, value: 2, part: "n" },
+      m: { label: "query at m", min: 0, max: LAST, value: 5, part: "m", moves: ["n", "offset", "score"] },
+      n: { label: "key at n", min: 0, max: LAST, value: 2, part: "n", moves: ["m", "offset", "score"] },
       direction: {
         label: "direction of the turns",
         choices: [["clockwise", "clockwise"], ["anticlockwise", "anticlockwise"]],

@@ -37,7 +37,8 @@ peLive.define("similarity", () => {
         for (const w of omega) sum += Math.cos(w * offset);
         return sum / omega.length;
       };
-      curves.set(key, Array.from({ length: FURTHEST + 2 }, (_, offset) => at(offset)));
+      const all = Array.from({ length: FURTHEST + 2 }, (_, offset) => at(offset));
+      curves.set(key, Object.assign(all, { at })); // and between two offsets, on the way from one
     }
     return curves.get(key);
   }
@@ -50,7 +51,7 @@ peLive.define("similarity", () => {
     return NaN;
   }
   const numbers = (state) => ({
-    similarity: curve(state.d_model, state.base)[state.offset],
+    similarity: curve(state.d_model, state.base).at(state.offset),
     limit: limit(state.offset, state.base),
     law: law(state.offset, state.base),
     rise: firstRise(state),
@@ -149,7 +150,7 @@ peLive.define("similarity", () => {
     controls: {
       d_model: { label: "width d", choices: widths.map((d) => [d, String(d)]), value: 512 },
       base: { label: "base B", min: 100, max: 1e6, log: true, digits: 2, value: 10000 },
-      offset: { label: "offset Δ", min: 1, max: FURTHEST, log: true, nudge: true, value: 5, part: "offset" },
+      offset: { label: "offset Δ", min: 1, max: FURTHEST, log: true, nudge: true, value: 5, part: "offset", moves: ["score", "limit", "law"] },
     },
     presets: [
       ["Double Δ", ({ offset }) => ({ offset: offset > 256 ? 1 : 2 * offset })],

@@ -1,8 +1,8 @@
 """The still of a live figure: what its own scripts draw at a state, without a browser.
 
 The scripts run in V8 (mini-racer). They ask for the page only once a reader moves something, so two
-empty stand-ins for it are enough to draw. The browser's function ``btoa``, which writes bytes in
-base 64 and which V8 lacks, is written out.
+empty stand-ins for it are enough to draw. The browser's functions ``btoa`` and ``atob``, which
+write and read bytes in base 64 and which V8 lacks, are written out.
 """
 
 import atexit
@@ -33,10 +33,24 @@ function btoa(bytes) {
   }
   return text;
 }
+function atob(text) {
+  const bytes = [];
+  for (let k = 0; k < text.length; k += 4) {
+    const [a, b, c, d] = [0, 1, 2, 3].map((n) => DIGITS.indexOf(text[k + n]));
+    bytes.push((a << 2) | (b >> 4));
+    if (c >= 0) bytes.push(((b & 15) << 4) | (c >> 2));
+    if (d >= 0) bytes.push(((c & 3) << 6) | d);
+  }
+  return bytes.map((byte) => String.fromCharCode(byte)).join("");
+}
 """
 DRAW = """(kind, data, state) => {
   const spec = peLive.kinds[kind](data);
   return peLive.html(spec, peLive.allowAll(spec, state, peLive.defaults(spec)));
+}"""
+DECLARED = """(kind) => {
+  const { title, controls } = peLive.kinds[kind]({});
+  return JSON.stringify({ title, controls });
 }"""
 
 WHERE_LIVE = "Live in JupyterLab with anywidget, and on the book's site."
@@ -52,22 +66,46 @@ def module(kind: str) -> str:
 
 
 def scripts(kind: str) -> str:
-    return "".join((FOLDER / f"{name}.js").read_text(encoding="utf-8") for name in (*KIT, kind))
+    return text_of(*KIT, *files_of(kind))
+
+
+def text_of(*names: str) -> str:
+    return "".join((FOLDER / f"{name}.js").read_text(encoding="utf-8") for name in names)
+
+
+def files_of(kind: str) -> list[str]:
+    """The files of a kind beside the kit: its data, where it has some, and its script."""
+    data = f"data/{kind}"
+    return [data, kind] if (FOLDER / f"{data}.js").is_file() else [kind]
 
 
 @cache
-def engine(kind: str) -> MiniRacer:
-    """V8 with the scripts of a kind."""
+def engine() -> MiniRacer:
+    """V8 with the kit."""
     racer = MiniRacer()
     atexit.register(racer.close)  # else its threads may still run when Python ends
-    racer.eval(WITHOUT_A_PAGE + scripts(kind))
+    racer.eval(WITHOUT_A_PAGE + text_of(*KIT))
     return racer
+
+
+@cache
+def load(kind: str) -> None:
+    """Let V8 know a kind."""
+    engine().eval(text_of(*files_of(kind)))
+
+
+def declared(kind: str) -> dict[str, Any]:
+    """What the script of a kind declares: its ``title`` and its ``controls``, without functions."""
+    load(kind)
+    spec: dict[str, Any] = json.loads(str(engine().eval(f"({DECLARED})({json.dumps(kind)})")))
+    return spec
 
 
 def content_of_box(kind: str, state: dict[str, Any], data: dict[str, Any]) -> str:
     """What stands below the question before anything moves: controls, picture, sentence."""
     call = f"({DRAW})({json.dumps(kind)}, {json.dumps(data)}, {json.dumps(state)})"
-    return str(engine(kind).eval(call))
+    load(kind)
+    return str(engine().eval(call))
 
 
 def box(kind: str, question: str, state: dict[str, Any], data: dict[str, Any]) -> str:

@@ -14,6 +14,8 @@ peLive.define("subspaces", () => {
   }
   const places = { true: { cx: 186, cy: 214, room: 172 }, false: { cx: 190, cy: 150, room: 140 } };
 
+  /** What is drawn on the way to one line: the norm of W grows without bound there. */
+  const kept = (state) => (state.angle ? { ...state, angle: Math.max(1, state.angle) } : state);
   function lines(state, wide) {
     const { cx, cy, room } = places[wide];
     const angle = radians(state.angle);
@@ -148,7 +150,7 @@ peLive.define("subspaces", () => {
     draw: (state, wide) => ({
       width: wide ? 640 : 360,
       height: wide ? 288 : 406,
-      parts: [...lines(state, wide), ...side(state, wide)],
+      parts: [...lines(kept(state), wide), ...side(kept(state), wide)],
     }),
     says(state) {
       const { matrix, norm, part, price } = numbers(state);

@@ -1,6 +1,6 @@
 // Ties between the text of a page and its figures, on the site alone.
 //
-// The build has marked the symbols of the formulas that a figure shows (book/_ext/formulas.py):
+// The build has marked the symbols of the formulas that a figure shows (website/extensions/formulas.py):
 // one that is touched lights its part of the figure. A phrase that names a state,
 // `<span data-state="clock x=3 step=2">from 3 to 5</span>`, becomes a button that sets it.
 // Where the figure is out of sight, a small copy of its picture comes to the reader.

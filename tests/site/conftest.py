@@ -5,8 +5,8 @@ from collections.abc import Iterator
 import pytest
 from playwright.sync_api import Browser, expect, sync_playwright
 
-from tools.browser import start_browser
-from tools.built_site import SITE, serve
+from website.browser import start_browser
+from website.built_site import SITE, serve
 
 # Some tests are listed page by page, and without a page there is nothing to list.
 if not SITE.is_dir():

@@ -4,7 +4,8 @@
 // root: what it is, its kind, and the smallest contrast ratio (WCAG 2.2) along it. Colours are those
 // that the browser computes. What something stands on is found under it, at points along it: areas,
 // pixels of pictures, and the background of the page. Colours named in `behind` are those of grid
-// lines and shaded areas, which are there to be read over.
+// lines and shaded areas, which are there to be read over. The cells of a heat map (`heat`) are as
+// strong as their numbers, so they are passed over, too.
 (() => {
   const MARK = 16; // px: what is filled and no larger is a mark, and what is larger is an area
   const SHARES = [0.1, 0.3, 0.5, 0.7, 0.9]; // where a line is looked at, of its length
@@ -138,7 +139,7 @@
     return shares.map(([across, down]) => [left + across * width, top + down * height]);
   }
   // Matplotlib draws a text as a group of glyphs, and names it, or plots.py does.
-  const TEXT = ":is(text, [id^='text_'], [id^='as-drawn']:has(use[*|href^='#DejaVu']))";
+  const TEXT = ":is(text, [id^='text_'], [id^='as-drawn']:has(use:is([*|href^='#SourceSerif'], [*|href^='#DejaVu'])))";
   const isText = (element) => element.matches(TEXT);
   const GEOMETRY = ["d", "x1", "y1", "x2", "y2", "cx", "cy", "r", "x", "y", "width", "height", "href"];
   const place = (element) =>
@@ -164,7 +165,7 @@
     const hex = (parts) => "#" + parts.slice(0, 3).map((c) => Math.round(255 * c).toString(16).padStart(2, "0")).join("");
     const best = new Map(); // of all that is drawn in one place, what is seen best
     for (const element of root.querySelectorAll("svg :is(text, [id^='text_'], [id^='as-drawn'], line, path, circle, rect, use)")) {
-      if (element.closest("defs, clipPath, pattern") || !element.checkVisibility()) continue;
+      if (element.closest("defs, clipPath, pattern, .heat") || !element.checkVisibility()) continue;
       if (!isText(element) && (element.tagName === "g" || element.closest(TEXT))) continue;
       const seen = colours(element).filter((one) => one && !quiet.includes(hex(one)));
       if (!seen.length) continue;

@@ -20,8 +20,8 @@ from playwright.sync_api import Browser, Page, expect
 
 from pe_book.dark import GROUND, contrast, dark_colour, hex_of
 from pe_book.plots import SHADE
-from tools.browser import DESK, PHONE, visit
-from tools.built_site import PAGES, SITE
+from tests.site.browser import DESK, PHONE, visit
+from website.built_site import PAGES, SITE
 
 LEAST = {"text": 4.5, "line": 3.0}  # WCAG 2.2, success criteria 1.4.3 and 1.4.11
 MEASURE = Path(__file__).with_name("contrast.js")

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, Locator, Page, expect
 
-from tools.browser import DESK, PHONE, visit
-from tools.built_site import SITE
+from tests.site.browser import DESK, PHONE, visit
+from website.built_site import SITE
 
 STILL = "#fig-tour-shift"
 

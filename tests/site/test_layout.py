@@ -11,9 +11,9 @@ import tinycss2
 from matplotlib.image import imread
 from playwright.sync_api import Browser, Locator, expect
 
-from tools.browser import PHONE, SETTLE, visit
-from tools.build_book import notebooks_of_the_book
-from tools.built_site import PAGES, ROOT, SITE, chapters, parsed
+from tests.site.browser import PHONE, SETTLE, visit
+from website.build import notebooks_of_the_book
+from website.built_site import PAGES, ROOT, SITE, chapters, parsed
 
 LANDING, CHEAT_SHEET = "book/index.html", "book/cheat_sheet.html"
 CHAPTERS = ["book/tour.html", *chapters()]
@@ -40,7 +40,7 @@ def declarations(text: str) -> set[tuple[str, str]]:
     return found
 
 
-@pytest.mark.parametrize("file", ["book/_assets/book.css", "pe_book/live/kit.css"])
+@pytest.mark.parametrize("file", ["website/assets/book.css", "pe_book/live/kit.css"])
 def test_the_browser_of_the_tests_knows_every_property(browser: Browser, file: str) -> None:
     """What another browser alone applies is seen by no test. `hanging-punctuation`, which Safari
     alone knows, moved each opening bracket of a formula onto the letter before it."""
@@ -73,9 +73,7 @@ def test_the_landing_page_opens_on_its_formula_its_first_door_and_its_clocks(
 
 def test_formulas_in_korean_keep_their_own_fonts_and_are_whole(browser: Browser) -> None:
     with visit(browser, (SITE / CHAPTERS[3]).as_uri(), **PHONE) as page:
-        page.locator(".admonition.dropdown", has=page.locator("[lang=ko]")).first.evaluate(
-            "fold => fold.querySelector('.toggle-button')?.click()"
-        )
+        page.locator(".fold > summary").evaluate_all("all => all.forEach((one) => one.click())")
         page.evaluate(SETTLE)
         formulas = page.locator("[lang=ko] mjx-container")
         assert formulas.count() >= 2
@@ -140,11 +138,31 @@ def test_the_landing_page_leads_to_the_table_of_model_families() -> None:
     assert link["href"] == "cheat_sheet.html#rope-by-model-family"
 
 
-def test_one_press_downloads_a_notebook() -> None:
+def test_the_menu_of_a_notebook_downloads_it_and_says_how_to_run_it(browser: Browser) -> None:
     for name in PAGES:
-        link = parsed(SITE / name).select(".bd-header-article a[download]")
+        link = parsed(SITE / name).select(".bd-header-article .run-this-page a[download]")
         assert len(link) == (name in NOTEBOOKS), name
         assert all(str(one["href"]).endswith(".ipynb") for one in link), name
+    with visit(browser, (SITE / CHAPTERS[3]).as_uri()) as page:
+        menu = page.locator(".run-this-page")
+        expect(menu).to_be_hidden()
+        page.get_by_role("button", name="Run or download this page").press("Enter")
+        expect(menu).to_be_visible()
+        expect(menu).to_contain_text("make lab")
+        page.keyboard.press("Escape")
+        expect(menu).to_be_hidden()
+
+
+def test_the_contents_lead_to_what_is_read_and_the_end_of_a_page_to_the_checks() -> None:
+    for name in PAGES:
+        page = parsed(SITE / name)
+        links = [str(link["href"]) for link in page.select("#pst-primary-sidebar a[href]")]
+        assert not [link for link in links if "checks/" in link or "bibliography" in link], name
+        last = [str(link["href"]) for link in page.select("footer .footer-links a")]
+        here = name.removeprefix("book/")
+        for target, link in zip(["checks/index.html", "bibliography.html"], last, strict=True):
+            is_named = link.endswith(target.rpartition("/")[2])
+            assert is_named or (link == "#" and here == target), name
 
 
 def test_appendices_stand_in_the_order_of_their_letters() -> None:
@@ -182,7 +200,7 @@ def test_a_page_waits_for_one_style_sheet_and_for_no_script() -> None:
 
 
 def test_boxes_that_fit_are_left_as_they_are(browser: Browser) -> None:
-    """The theme would mark each of them, which sets the page again (theme_script.py)."""
+    """The theme would mark each of them, which sets the page again (watchWide in book.js)."""
     with visit(browser, (SITE / "book/rotation.html").as_uri()) as page:
         boxes = page.locator("article pre")
         assert boxes.count() > 0

@@ -5,8 +5,8 @@ from collections import Counter
 import yaml
 from playwright.sync_api import Browser, Page, expect
 
-from tools.browser import visit
-from tools.built_site import ROOT, SITE, parsed
+from tests.site.browser import visit
+from website.built_site import ROOT, SITE, parsed
 
 PAGE = SITE / "book" / "sources.html"
 CLAIMS = yaml.safe_load((ROOT / "book" / "data" / "claims.yml").read_text("utf-8"))["claims"]

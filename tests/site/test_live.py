@@ -5,6 +5,8 @@ That every control of every figure moves it is asked of each page, in test_pages
 
 import itertools
 from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import matplotlib.pyplot as plt
@@ -14,15 +16,19 @@ import pytest
 import torch
 from playwright.sync_api import Browser, Locator, Page, expect
 
-from pe_book import live, plots
+from pe_book import live, minilm, plots
+from pe_book.attention import softmax
 from pe_book.live import still
+from pe_book.live.data import make
+from pe_book.live.figure import LiveFigure
 from pe_lib import numpy as pe
 from pe_lib._checks import Layout
-from tools.browser import PHONE, visit
-from tools.built_site import SITE
+from tests.site.browser import DESK, PHONE, visit
+from website.built_site import SITE
 
-NUMBERS = """([kind, states]) => {
-  const spec = peLive.kinds[kind]({});
+MINILM = Path(__file__).resolve().parents[2] / "book" / "data" / "minilm"
+NUMBERS = """([kind, states, data]) => {
+  const spec = peLive.kinds[kind](data);
   return states.map((state) => [state, spec.numbers({ ...peLive.defaults(spec), ...state })]);
 }"""
 
@@ -31,10 +37,14 @@ NUMBERS = """([kind, states]) => {
 def bench(browser: Browser) -> Iterator[Page]:
     """An empty page with every script."""
     page = browser.new_page()
-    for name in (*still.KIT, *live.KINDS):
-        page.add_script_tag(path=live.FOLDER / f"{name}.js")
+    add_scripts(page, *live.KINDS)
     yield page
     page.close()
+
+
+def add_scripts(page: Page, *kinds: str) -> None:
+    for name in (*still.KIT, *(name for kind in kinds for name in still.files_of(kind))):
+        page.add_script_tag(path=live.FOLDER / f"{name}.js")
 
 
 @pytest.fixture
@@ -51,7 +61,12 @@ def clock(browser: Browser) -> Iterator[Locator]:
 def ask(bench: Page, kind: str, **values: Any) -> list[Any]:
     """Each state that these values make, and the numbers of the figure in it."""
     states = [dict(zip(values, one, strict=True)) for one in itertools.product(*values.values())]
-    answers: list[Any] = bench.evaluate(NUMBERS, [kind, states])
+    return ask_of(bench, kind, states)
+
+
+def ask_of(bench: Page, kind: str, states: list[Any], **data: Any) -> list[Any]:
+    """The same for these states, where the figure may compute with other data than its own."""
+    answers: list[Any] = bench.evaluate(NUMBERS, [kind, states, data])
     return answers
 
 
@@ -167,6 +182,194 @@ def test_formats_round_as_processors_do(bench: Page) -> None:
         np.testing.assert_allclose(one["errors"], errors, rtol=0.005, atol=1e-10)
 
 
+HOME = "01234567"
+PAIRS = list(itertools.combinations(range(8), 2))
+
+
+def exchanged(one: int, other: int) -> str:
+    digits = list(HOME)
+    digits[one], digits[other] = digits[other], digits[one]
+    return "".join(digits)
+
+
+def states_of_the_sentence() -> list[dict[str, str]]:
+    """As it is; each two numbers exchanged, and each two words; without words or numbers; mixed."""
+    rng = np.random.default_rng(0)
+    orders = ["".join(map(str, rng.permutation(8))) for _ in range(40)]
+    return [
+        {"tags": HOME},
+        *({order: exchanged(*pair)} for pair in PAIRS for order in ("tags", "words")),
+        {"given": "same"},
+        {"given": "none"},
+        *(dict(zip(("tags", "words"), pair, strict=True)) for pair in itertools.pairwise(orders)),
+        *({"tags": order, "given": "same"} for order in orders),
+    ]
+
+
+def attention_of_the_third_head(
+    model: minilm.MiniLM, tags: str = HOME, words: str = HOME, given: str = "sentence"
+) -> Any:
+    """By the reader of the extract, whose numbers are all those of the model."""
+    tokens, places = model.sentences[0], [int(digit) for digit in tags]
+    order = [tokens.index("dog")] * 8 if given == "same" else [int(digit) for digit in words]
+    arrays = dict(model.arrays)
+    mean = model.positions.mean(axis=0)
+    rows = [mean] * 8 if given == "none" else model.positions[places]
+    arrays["positions"] = np.vstack([rows, model.positions[8:]])
+    terms = minilm.MiniLM(arrays, model.provenance).score_terms([tokens[k] for k in order])
+    return softmax(terms[:, :, 2].sum(axis=(0, 1)))
+
+
+@pytest.fixture(scope="module")
+def model() -> minilm.MiniLM:
+    return minilm.load(MINILM)
+
+
+def test_the_head_of_the_exchange_is_the_model_s_own(bench: Page, model: minilm.MiniLM) -> None:
+    """Before its data were rounded, the script gives what the model's own software gave."""
+    data = {
+        name: value.tolist() if isinstance(value, np.ndarray) else value
+        for name, value in make.exchange(model).items()
+    }
+    ((_, found),) = ask_of(bench, "exchange", [{}], **data)
+    np.testing.assert_allclose(found["weights"], model.arrays["attention_0"][2], atol=1e-7)
+    for state, one in ask_of(bench, "exchange", states_of_the_sentence()[1:60:7], **data):
+        np.testing.assert_allclose(
+            one["weights"], attention_of_the_third_head(model, **state), atol=1e-9
+        )
+
+
+def test_the_exchange_looks_where_the_model_does(bench: Page, model: minilm.MiniLM) -> None:
+    """With rounded data the weights differ little, and each looks at the same token."""
+    for state, found in ask_of(bench, "exchange", states_of_the_sentence()):
+        wanted = attention_of_the_third_head(model, **state)
+        np.testing.assert_allclose(found["weights"], wanted, atol=0.015)
+        assert found["looks"] == wanted.argmax(axis=1).tolist(), state
+
+
+def test_what_the_figure_says_of_the_sentence(bench: Page, model: minilm.MiniLM) -> None:
+    """Each token looks at the number one below its own, whichever two have changed places; but for
+    one, if [CLS] and "dog" have. The sentence below the figure says so, with the right numbers."""
+    exceptions = []
+    for state, (_, sentence) in zip(
+        ONE_EXCHANGE, bench.evaluate(SAID, ["exchange", ONE_EXCHANGE]), strict=True
+    ):
+        weights = attention_of_the_third_head(model, **state)
+        tags = state.get("tags", HOME)
+        asks = [place for place in range(8) if tags[place] != "0"]
+        back = [tags.index(str(int(tags[place]) - 1)) for place in asks]
+        lost = np.flatnonzero(weights.argmax(axis=1)[asks] != back)
+        if len(lost):
+            exceptions.append(state)
+            assert sentence.startswith(f"{7 - len(lost)} of 7 look at the number before their own")
+        else:
+            least = np.floor(100 * weights[asks, back].min()) / 100
+            assert f"with {least:.2f} or more" in sentence
+            is_first_kept = tags[0] + state.get("words", HOME)[0] == "00"
+            assert least >= (0.99 if is_first_kept else 0.92)
+    assert exceptions == [{"tags": "21034567"}, {"words": "21034567"}]
+    without = attention_of_the_third_head(model, given="none").diagonal(-1)
+    assert sum(without < 0.2) == 6
+    ((_, sentence),) = bench.evaluate(SAID, ["exchange", [{"given": "none"}]])
+    assert f"more than {np.ceil(100 * without.max()) / 100:.2f}." in sentence
+    ((_, sentence),) = bench.evaluate(SAID, ["exchange", [{"tags": exchanged(2, 5)}]])
+    assert sentence.startswith("“.” looks at “dog”")
+
+
+ONE_EXCHANGE: list[dict[str, str]] = [
+    {},
+    {"given": "same"},
+    *({order: exchanged(*pair)} for pair in PAIRS for order in ("tags", "words")),
+]
+SAID = """([kind, states]) => {
+  const spec = peLive.kinds[kind]({});
+  return states.map((state) => [state, spec.says({ ...peLive.defaults(spec), ...state })]);
+}"""
+
+
+def test_table_is_moved_by_the_library_s_matrix(bench: Page) -> None:
+    table = pe.sinusoidal_encoding(np.arange(30), 16, base=16, dtype=np.float64)
+    for state, found in ask(
+        bench, "table", step=[-12, -0.3, 0, 6.4], transposed=["0" * 8, "00001000", "1" * 8]
+    ):
+        step, flips = state["step"], [digit == "1" for digit in state["transposed"]]
+        matrix = pe.rotation_matrix(step, 16, base=16)
+        for i, flip in enumerate(flips):
+            pair = slice(2 * i, 2 * i + 2)
+            matrix[pair, pair] = matrix[pair, pair].T if flip else matrix[pair, pair]
+            np.testing.assert_allclose(found["blocks"][i], matrix[pair, pair], atol=1e-13)
+        np.testing.assert_allclose(found["rows"], table @ matrix, atol=1e-13)
+        moved = pe.sinusoidal_encoding(np.arange(30) + step, 16, base=16, dtype=np.float64)
+        back = pe.sinusoidal_encoding(np.arange(30) - step, 16, base=16, dtype=np.float64)
+        np.testing.assert_allclose(
+            found["rows"], np.where(np.repeat(flips, 2), back, moved), atol=1e-12
+        )
+
+
+def test_digits_are_binary_and_their_waves_step_evenly(bench: Page) -> None:
+    places = np.arange(32)
+    bits = places[:, None] >> np.arange(4) & 1
+    for state, found in ask(bench, "digits", x=[0, 11, 31], soft=[0]):
+        assert found["code"] == bits[state["x"]].tolist()
+        flips = np.abs(np.diff(bits, axis=0)).sum(axis=1)
+        np.testing.assert_allclose(found["steps"], np.sqrt(flips), atol=1e-12)
+    for state, found in ask(bench, "digits", x=[0, 11], soft=[1], read=["sine", "both"]):
+        turns = np.pi * (places[:, None] + 0.5) / 2 ** np.arange(4)
+        waves = (
+            np.dstack([np.sin(turns), np.cos(turns)]) if state["read"] == "both" else np.sin(turns)
+        )
+        code = (1 - waves.reshape(32, -1)) / 2
+        np.testing.assert_allclose(found["code"], code[state["x"]], atol=1e-12)
+        lengths = np.linalg.norm(np.diff(code, axis=0), axis=1)
+        np.testing.assert_allclose(found["steps"], lengths, atol=1e-12)
+        assert (np.ptp(lengths) < 1e-9) == (state["read"] == "both")
+
+
+def test_a_byte_wraps_as_numpy_s_does(bench: Page) -> None:
+    for state, found in ask(bench, "byte", x=[0, 6, 7, 100], add=[1, 37, 255]):
+        product = np.array([state["x"]], dtype=np.uint8) * np.uint8(state["add"])
+        assert found["byte"] == product[0]
+        assert found["sum"] == state["x"] * state["add"] == 256 * found["turns"] + found["byte"]
+
+
+def test_crank_turns_the_hands_of_the_table(bench: Page, model: minilm.MiniLM) -> None:
+    """As the chapter on the trained model fits them; the data are rounded to 16 bits."""
+    learned = model.positions[1:507] - model.positions[1:507].mean(axis=0)
+    u, s, _ = np.linalg.svd(learned, full_matrices=False)
+    ten = (u * s)[:, :10]
+    values, vectors = np.linalg.eig(np.linalg.lstsq(ten[:-1], ten[1:])[0])
+    fastest = np.argsort(-np.angle(values))[:4]
+    hands = ten @ vectors[:, fastest]
+    size = np.median(np.abs(hands), axis=0)
+    half = np.linalg.lstsq(ten[:249], ten[1:250])[0]
+    # An eigenvector is known up to a factor: compare what it cannot change.
+    start = hands[0] / size
+    places = [1, 2, 140, 250, 251, 380, 506]
+    (_, first), *_ = ask(bench, "crank", x=[1])
+    begin = np.array([complex(up, across) for across, up in first["hands"]])
+    np.testing.assert_allclose(np.abs(begin), np.abs(start), atol=1e-3)
+    for state, found in ask(bench, "crank", x=places, steps=[1, 20]):
+        x, steps = state["x"], state["steps"]
+        shown = np.array([complex(up, across) for across, up in found["hands"]])
+        np.testing.assert_allclose(shown / begin, hands[x - 1] / size / start, atol=2e-3)
+        if x <= 250:
+            assert found["ghosts"] is None
+            continue
+        foretold = ten[x - 1 - steps] @ np.linalg.matrix_power(half, steps) @ vectors[:, fastest]
+        ghost = np.array([complex(up, across) for across, up in found["ghosts"]])
+        np.testing.assert_allclose(ghost / begin, foretold / size / start, atol=5e-3)
+        missed = ten[250 + steps :] - ten[250:-steps] @ np.linalg.matrix_power(half, steps)
+        explained = 1 - np.sum(missed**2) / np.sum(ten[250 + steps :] ** 2)
+        assert found["explained"] == pytest.approx(explained, abs=5e-4)
+    turns = 2 * np.pi / np.angle(values[fastest])
+    assert bench.evaluate("peLive.kinds.crank({}).says({ x: 1, steps: 1 })")
+    assert [f"a turn in {turn:.0f}" for turn in turns] == bench.evaluate(TURNS)
+
+
+TURNS = """() => peLive.kinds.crank({}).draw({ x: 1, steps: 1 }, true).parts.join("")
+  .match(/a turn in \\d+/g)"""
+
+
 # ---- Play ----------------------------------------------------------------------------------------
 
 # What figures show beyond the ends of their ranges while they play, in frames or in whole seconds.
@@ -206,12 +409,14 @@ def test_stills_are_what_a_browser_draws(bench: Page) -> None:
     one: dict[str, Any] = {"describe": "A clock at {}.".format, "label": "turn <& more>"}
     two: dict[str, Any] = {"describe": "{} and {}".format, "labels": ("a", "b"), "start": (1, 0)}
     figures = [
+        *(getattr(live, kind)() for kind in live.KINDS if kind != "frames"),
         live.clock(5, step=3),
         live.orbit(decay=0.05),
         live.similarity(64, base=100, offset=7),
         live.subspaces(8),
-        live.rope(7, 6),
-        live.formats(257),
+        live.exchange("01534267"),
+        live.table(6.4, transposed="00001000"),
+        live.crank(380),
         live.frames(draw, [0, 1, 2], start=1, **one),
         live.frames(draw, [0, 1], buttons=True, **one),
         live.frames2(draw, ([0, 1], [0, 2]), **two),
@@ -363,3 +568,295 @@ def test_a_figure_is_printed_without_its_controls(clock: Locator) -> None:
     clock.page.emulate_media(media="print")
     expect(clock.locator(".live__picture > svg:visible")).to_have_count(1)
     expect(clock.locator(".live__controls")).to_be_hidden()
+
+
+# ---- Motion --------------------------------------------------------------------------------------
+
+
+@contextmanager
+def staged(
+    browser: Browser, figure: LiveFigure, setting: dict[str, Any] = DESK, *, calm: bool = False
+) -> Iterator[Locator]:
+    """A figure that lives on an empty page."""
+    motion: Any = "reduce" if calm else "no-preference"
+    with browser.new_page(reduced_motion=motion, **setting) as page:
+        errors: list[str] = []
+        page.on("pageerror", lambda error: errors.append(str(error)))
+        box = live.box(figure.kind, "Why?", figure.state, dict(figure.data))
+        page.set_content(f'<!doctype html><meta name=viewport content="width=device-width">{box}')
+        page.add_style_tag(path=live.FOLDER / "kit.css")
+        add_scripts(page, figure.kind)
+        page.evaluate("document.querySelectorAll('.live').forEach(peLive.hydrate)")
+        yield page.locator(".live")
+        assert errors == []
+
+
+# What a selector shows in each frame from a press on: the attributes of its line or circle.
+FRAMES = """async ([selector, press]) => {
+  const shown = () => {
+    const part = [...document.querySelectorAll(selector)].find((one) => one.checkVisibility());
+    return ["x1", "y1", "x2", "y2"].map((name) => Number(part.getAttribute(name)));
+  };
+  const frames = [shown()];
+  const started = performance.now();
+  const box = document.querySelector(".live");
+  if (press.state) box.dispatchEvent(new CustomEvent("set-state", { detail: press.state }));
+  else [...box.querySelectorAll("button")].find((one) => one.textContent === press.button).click();
+  frames.push(shown());
+  while (performance.now() < started + 600) {
+    await new Promise(requestAnimationFrame);
+    frames.push(shown());
+  }
+  return frames;
+}"""
+HAND = ".is-position.is-before > .hand"
+PRESSES = [{"button": "Same Δx, another x"}, {"state": {"x": "11"}}]
+
+
+def bearing(line: list[float]) -> float:
+    x1, y1, x2, y2 = line
+    return float(np.degrees(np.arctan2(x2 - x1, y1 - y2)))
+
+
+@pytest.mark.parametrize("press", PRESSES, ids=["preset", "phrase"])
+def test_a_new_state_is_reached_along_the_angle(browser: Browser, press: dict[str, Any]) -> None:
+    """The hand of ω = 1 turns by 8 radians; in between it keeps its length."""
+    with staged(browser, live.clock(3)) as figure:
+        frames = figure.page.evaluate(FRAMES, [HAND, press])
+        expect(figure.locator(".live__value").first).to_have_text("11")
+    lengths = [np.hypot(x2 - x1, y2 - y1) for x1, y1, x2, y2 in frames]
+    np.testing.assert_allclose(lengths, 48, atol=0.02)
+    assert bearing(frames[-1]) == pytest.approx(np.degrees(11) % 360 - 360, abs=0.1)
+    assert frames[1] == frames[0], "it jumped"
+    turns = np.unwrap([bearing(frame) for frame in frames], period=360)
+    assert np.count_nonzero(np.diff(turns)) >= 3
+    if np.abs(np.diff(turns)).max() < 180:  # a busy machine leaves frames out
+        assert turns[-1] - turns[0] == pytest.approx(np.degrees(8), abs=0.1)
+        assert np.diff(turns).min() >= 0
+
+
+@pytest.mark.parametrize("press", PRESSES, ids=["preset", "phrase"])
+def test_nothing_glides_where_motion_is_not_wanted(browser: Browser, press: Any) -> None:
+    with staged(browser, live.clock(3), calm=True) as figure:
+        before, *after = figure.page.evaluate(FRAMES, [HAND, press])
+    assert all(frame == after[-1] != before for frame in after)
+
+
+SNAP = """async () => {
+  const shown = () => document.querySelector(".is-position.is-before > .hand").getAttribute("x2");
+  const frames = [shown()];
+  const started = performance.now();
+  while (performance.now() < started + 600) {
+    await new Promise(requestAnimationFrame);
+    if (shown() !== frames.at(-1)) frames.push(shown());
+  }
+  return frames;
+}"""
+
+
+def test_a_hand_that_is_let_go_glides_to_its_step(browser: Browser) -> None:
+    with staged(browser, live.clock(3)) as figure:
+        page, mouse = figure.page, figure.page.mouse
+        mouse.move(*middle(figure.locator('.live-picture--wide .tip[data-handle="x 3"]')))
+        mouse.down()
+        cx, cy = middle(figure.locator(".live-picture--wide .dial").nth(3))
+        mouse.move(cx + 40 * np.sin(0.55), cy - 40 * np.cos(0.55))  # x = 4.4
+        expect(figure.locator(".live__value").first).to_have_text("4.4")
+        mouse.up()
+        frames = page.evaluate(SNAP)
+        expect(figure.locator(".live__value").first).to_have_text("4")
+    assert len(frames) >= 3
+
+
+def test_what_a_held_hand_moves_is_lit(browser: Browser) -> None:
+    with staged(browser, live.clock(3)) as figure:
+        page, picture = figure.page, figure.locator(".live-picture--wide")
+        page.mouse.move(*middle(picture.locator(HAND).nth(1)))
+        page.mouse.down()
+        for lit in ("x", "moved", "after"):
+            expect(picture.locator(f".tie-{lit}").first).to_have_css("opacity", "1")
+        expect(picture.locator(".tie-matrix:not(.tie-moved)").first).to_have_css("opacity", "0.4")
+        expect(figure.locator('.live__formula [data-light="after"]')).not_to_have_css(
+            "background-color", "rgba(0, 0, 0, 0)"
+        )
+        page.mouse.up()
+        page.mouse.move(0, 0)
+        expect(picture.locator(".tie-matrix").first).to_have_css("opacity", "1")
+
+
+def test_no_ring_of_focus_goes_round_a_slider_while_a_hand_is_dragged(browser: Browser) -> None:
+    with staged(browser, live.clock(3)) as figure:
+        page = figure.page
+        page.keyboard.press("Tab")  # a reader who uses keys as well
+        page.mouse.move(*middle(figure.locator(f".live-picture--wide {HAND}").nth(1)))
+        page.mouse.down()
+        slider = figure.locator('input[data-key="x"]')
+        expect(slider).to_be_focused()
+        expect(slider).to_have_css("outline-style", "none")
+        page.mouse.up()
+        expect(slider).to_have_css("outline-style", "none")
+        page.keyboard.press("ArrowRight")  # which goes on from there, and then shows where it is
+        expect(slider).to_have_css("outline-style", "solid")
+
+
+def test_query_and_key_are_both_seen_where_they_meet(browser: Browser) -> None:
+    """At each dial the dot of the query stands in the ring of the key."""
+    seen = """([x, y]) => document.elementFromPoint(x, y).dataset.handle"""
+    with staged(browser, live.rope(3, 2)) as figure:
+        picture = figure.locator(".live-picture--wide")
+        for dial in range(4):
+            dot = picture.locator(f'.tip[data-handle="m {dial}"]')
+            ring = picture.locator(f'.ring[data-handle="n {dial}"]')
+            np.testing.assert_allclose(middle(dot), middle(ring), atol=0.6)
+            place = ring.bounding_box()
+            assert place
+            x, y = middle(ring)
+            assert figure.page.evaluate(seen, [x, y]) == f"m {dial}"
+            for angle in np.arange(8) * np.pi / 4:
+                edge = [
+                    x + place["width"] / 2.1 * np.cos(angle),
+                    y + place["width"] / 2.1 * np.sin(angle),
+                ]
+                if figure.page.evaluate(seen, edge) == f"n {dial}":
+                    break
+            else:
+                pytest.fail("the key is under the query")
+        assert picture.locator(".hand.thick").count() == 4
+
+
+# ---- The three large figures ---------------------------------------------------------------------
+
+
+def drag(page: Page, start: tuple[float, float], *places: tuple[float, float]) -> None:
+    page.mouse.move(*start)
+    page.mouse.down()
+    for place in places:
+        page.mouse.move(*place)
+    page.mouse.up()
+
+
+def shown(figure: Locator, form: str = "wide") -> Locator:
+    return figure.locator(f".live-picture--{form}")
+
+
+def test_a_tag_that_is_dragged_onto_another_word(browser: Browser) -> None:
+    with staged(browser, live.exchange()) as figure:
+        page, picture, says = figure.page, shown(figure), figure.locator(".live__says")
+        five, two = (middle(picture.locator(f'[data-handle="tag {k}"]')) for k in (5, 2))
+        drag(page, five, (five[0] - 40, five[1] - 10), two)
+        expect(says).to_contain_text("“.” looks at “dog”")
+        expect(picture.locator('[data-handle="tag 5"]')).to_have_attribute(
+            "aria-valuetext", "under “dog”"
+        )
+        figure.get_by_role("button", name="Reset").click()
+        five = middle(picture.locator('[data-handle="word 5"]'))
+        drag(page, five, middle(picture.locator('[data-handle="word 2"]')))
+        expect(says).to_contain_text("Words have moved, and no arc has")
+        dropped = middle(picture.locator('[data-handle="tag 1"]'))
+        drag(page, dropped, (dropped[0], dropped[1] + 400))  # nowhere: it returns
+        expect(says).to_contain_text("no arc has")
+
+
+def test_a_tag_that_keys_move(browser: Browser) -> None:
+    with staged(browser, live.exchange()) as figure:
+        tag, says = shown(figure).locator('[data-handle="tag 5"]'), figure.locator(".live__says")
+        tag.focus()
+        tag.press("2")
+        expect(says).to_contain_text("“.” looks at “dog”")
+        expect(tag).to_be_focused()
+        expect(tag).to_have_css("outline-style", "solid")
+        tag.press("ArrowRight")
+        expect(tag).to_have_attribute("aria-valuenow", "3")
+        tag.press("End")
+        tag.press("ArrowRight")  # it is at the end
+        expect(tag).to_have_attribute("aria-valuenow", "7")
+        assert shown(figure).get_attribute("role") == "group"
+
+
+def test_a_finger_exchanges_two_numbers(browser: Browser) -> None:
+    with staged(browser, live.exchange(), PHONE | {"has_touch": True}) as figure:
+        picture = shown(figure, "narrow")
+        five, two = (picture.locator(f'[data-handle="tag {k}"]') for k in (5, 2))
+        for target in (five, picture.locator('[data-handle="word 3"]')):
+            place = target.bounding_box()
+            assert place
+            assert min(place["width"], place["height"]) >= 40
+        (x, y), end = middle(five), middle(two)
+        swipe(figure.page, (x, y), (x - 30, y), ((x + end[0]) / 2, y), end)
+        expect(figure.locator(".live__says")).to_contain_text("“.” looks at “dog”")
+
+
+def test_a_table_that_is_pulled_by_any_amount(browser: Browser) -> None:
+    with staged(browser, live.table()) as figure:
+        page, picture, values = figure.page, shown(figure), figure.locator(".live__value")
+        place = picture.locator('[data-handle="table"]').bounding_box()
+        assert place
+        row = place["height"] / 30
+        x, y = place["x"] + 50, place["y"] + 20.5 * row
+        page.mouse.move(x, y)
+        page.mouse.down()
+        page.mouse.move(x, y - 3 * row)
+        page.mouse.move(x, y - 6.4 * row)
+        expect(values).to_have_text(["6.4", "20"])  # it was taken hold of at row 20
+        page.mouse.up()
+        expect(figure.locator(".live__says")).to_contain_text("to the row x + 6.4")
+        clock = middle(picture.locator('[data-handle="clock 3"]').last)
+        drag(page, clock)  # a tap
+        expect(figure.locator(".live__says")).to_contain_text("Block 4 is transposed")
+        drag(page, clock)
+        block = picture.locator('[data-handle="block 6"]')
+        drag(page, middle(block))
+        expect(block).to_have_attribute("aria-checked", "true")
+        block.press("Enter")
+        expect(block).to_have_attribute("aria-checked", "false")
+
+
+def test_a_clock_that_is_turned_moves_the_table(browser: Browser) -> None:
+    with staged(browser, live.table(0, 0)) as figure:
+        clock = shown(figure).locator(".grip:has(> .dial)").nth(2)
+        cx, cy = middle(clock.locator(".dial"))
+        places = [(cx + 20 * np.sin(a), cy - 20 * np.cos(a)) for a in (0, 0.5, 1, 1.5)]
+        drag(figure.page, *places)
+        expect(figure.locator(".live__value").first).to_have_text("3")  # 1.5 over ω = 1/2
+
+
+def test_the_fourth_hand_turns_the_first(browser: Browser) -> None:
+    with staged(browser, live.crank(140)) as figure:
+        dial = shown(figure).locator(".grip:has(> .dial)").nth(3)
+        cx, cy = middle(dial.locator(".dial"))
+        x, y = middle(dial.locator(".tip").last)
+        start = np.arctan2(x - cx, cy - y)
+        places = [(cx + 50 * np.sin(start + a), cy - 50 * np.cos(start + a)) for a in (0, 0.2, 0.4)]
+        drag(figure.page, *places)
+        slider = figure.locator('input[data-key="x"]')
+        moved = int(slider.input_value()) - 140
+        assert 7 <= moved <= 13  # more than a turn of the first, a sixteenth of one of the fourth
+        figure.get_by_role("button", name="Six on").click()
+        expect(slider).to_have_value(str(146 + moved))
+        tape = shown(figure).locator('[data-handle="tape"]').bounding_box()
+        assert tape
+        drag(figure.page, (tape["x"] + 0.75 * tape["width"], tape["y"] + 10))
+        expect(figure.locator(".live__says")).to_contain_text("foretold from the row before")
+
+
+@pytest.mark.parametrize("setting", [DESK, PHONE], ids=["desk", "phone"])
+@pytest.mark.parametrize("kind", sorted(set(live.KINDS) - {"frames"}))
+def test_a_figure_keeps_its_height(browser: Browser, kind: str, setting: dict[str, Any]) -> None:
+    """Or what stands below would move. Its sentence has two lines at most."""
+    with staged(browser, getattr(live, kind)(), setting, calm=True) as figure:
+        figure.page.add_style_tag(content="body { margin: 0 16px }")
+        before = figure.bounding_box()
+        for button in figure.locator("[data-preset], [data-set]").all():
+            button.click()
+            assert figure.bounding_box() == pytest.approx(before, abs=0.5), button.inner_text()
+
+
+@pytest.mark.parametrize("kind", sorted(set(live.KINDS) - {"frames"}))
+def test_a_finger_has_room(browser: Browser, kind: str) -> None:
+    with staged(
+        browser, getattr(live, kind)(), PHONE | {"has_touch": True, "is_mobile": True}
+    ) as box:
+        for control in box.locator("button:visible, input:visible").all():
+            place = control.bounding_box()
+            assert place
+            assert place["height"] >= 44, control

@@ -5,8 +5,8 @@ import re
 import pytest
 from playwright.sync_api import Browser, expect
 
-from tools.browser import PHONE, visit
-from tools.built_site import PAGES, SITE, chapters, parsed
+from tests.site.browser import PHONE, visit
+from website.built_site import PAGES, SITE, chapters, parsed
 
 CHAPTERS = chapters()
 CHAPTER = CHAPTERS[2]

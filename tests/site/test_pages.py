@@ -15,13 +15,13 @@ from typing import Any
 from urllib.parse import unquote, urlsplit
 
 import pytest
-import yaml
 from bs4.element import NavigableString
 from playwright.sync_api import Browser, Page
 
-from tools.browser import DESK, PHONE, SETTLE, move, visit
-from tools.built_site import DRAWN_FORMULA, PAGES, ROOT, SITE, SIZES_OF_FILES, chapters, parsed
-from tools.install import HTML_VALIDATE_PROGRAM, why_html_is_not_validated
+from tests.site.browser import DESK, PHONE, SETTLE, visit
+from website.browser import move
+from website.built_site import DRAWN_FORMULA, PAGES, ROOT, SITE, SIZES_OF_FILES, chapters, parsed
+from website.install import HTML_VALIDATE_PROGRAM, why_html_is_not_validated
 
 MOST_BYTES = 450_000
 MOST_SHIFT = 0.02
@@ -31,8 +31,7 @@ HANGUL = re.compile("[가-힣]")
 
 # Everything that is folded, opened as a reader opens it.
 UNFOLD = """() => {
-  const folds = ".toggle-hidden .toggle-button, details:not([open]) > summary";
-  document.querySelectorAll(folds).forEach((fold) => fold.click());
+  document.querySelectorAll("details:not([open]) > summary").forEach((fold) => fold.click());
 }"""
 # What holds more than it shows, unless it scrolls and the keyboard reaches it and a fade tells.
 CUT_OFF = """() => {
@@ -191,14 +190,6 @@ def formulas_and_phrases_keep_what_touches_them(path: Path) -> None:
             assert not isinstance(beside, NavigableString) or beside[nearest].isspace(), kept.parent
 
 
-@functools.cache
-def described_pages() -> dict[str, str]:
-    """What is said of each page."""
-    text = (ROOT / "book/data/descriptions.yml").read_text(encoding="utf-8")
-    listed: dict[str, str] = yaml.safe_load(text)
-    return listed
-
-
 def page_introduces_itself(path: Path) -> None:
     """To search engines and shared links: by a title, a description and an icon."""
     if path.relative_to(SITE).as_posix() not in PAGES:
@@ -207,9 +198,7 @@ def page_introduces_itself(path: Path) -> None:
     for name in ("description", "og:title", "og:description"):
         assert len(str(said[name]["content"])) >= 5, name
     # What is said begins with the subject, in whole sentences, and is not cut.
-    described = described_pages()[path.relative_to(SITE).with_suffix("").as_posix()]
-    assert said["description"]["content"] == described
-    assert re.fullmatch(r"(?!This page)[^…]{5,199}[.?]", described)
+    assert re.fullmatch(r"(?!This page)[^…]{5,199}[.?]", str(said["description"]["content"]))
     assert parsed(path).select("head > link[rel=icon]")
 
 
@@ -376,15 +365,21 @@ def axe_finds_no_violation(page: Page) -> None:
     assert [f"{one['id']}: {node['html'][:150]}" for one in found for node in one["nodes"]] == []
 
 
-@pytest.mark.parametrize("setting", [DESK, PHONE], ids=["light-1280", "dark-390"])
-@pytest.mark.parametrize("name", [*PAGES, "search.html", "search.html?q=rope", "404.html"])
+VISITED = (*PAGES, "search.html", "search.html?q=rope", "404.html")
+AT_A_DESK = [pytest.param(name, DESK, id=f"{name}-desk") for name in VISITED]
+BY_PHONE = [
+    pytest.param(name, PHONE, id=f"{name}-phone", marks=pytest.mark.phone)
+    for name in VISITED
+    if "/checks/" not in name
+]
+
+
+@pytest.mark.parametrize(("name", "setting"), [*AT_A_DESK, *BY_PHONE])
 def test_visit(
     browser: Browser, url: str, name: str, setting: dict[str, Any], subtests: pytest.Subtests
 ) -> None:
     """All that is asked of a page in a setting, in one visit: from a server at a desk, and on a
     phone from the folder, as it is read from a disk."""
-    if setting == PHONE and "/checks/" in name:
-        pytest.skip("a page of checks is visited once, at a desk")
     site = url if setting == DESK else f"{SITE.as_uri()}/"
     with visit(browser, site + name, **setting) as page:
         for check in (

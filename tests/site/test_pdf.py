@@ -6,8 +6,8 @@ from pathlib import Path
 from playwright.sync_api import Browser
 from pypdf import PdfReader
 
-from tools import pdf
-from tools.built_site import SITE
+from website import pdf
+from website.built_site import SITE
 
 FOLDED = "Block-diagonal matrices with blocks of the same sizes"  # in a proof that is folded
 

@@ -4,8 +4,8 @@ import re
 
 from playwright.sync_api import Browser, expect
 
-from tools.browser import visit
-from tools.built_site import SITE
+from tests.site.browser import visit
+from website.built_site import SITE
 
 DATES = re.compile(rb"/(?:CreationDate|ModDate) \([^)]*\)")
 HIGHEST = 100 / 25.4 * 96  # pixels of 100 mm

@@ -12,9 +12,9 @@ import pytest
 import yaml
 from playwright.sync_api import Browser, Page, expect
 
-from tools.browser import visit
-from tools.build_book import is_hidden
-from tools.built_site import ROOT, SITE, SIZES_OF_FILES, parsed
+from tests.site.browser import visit
+from website.build import is_hidden
+from website.built_site import ROOT, SITE, SIZES_OF_FILES, parsed
 
 CHAPTER, GLOSSARY, NOTATION = "book/rotation.html", "book/glossary.html", "book/notation.html"
 WORD = "clockwise"  # of the chapter's text, and of few other pages'

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, Locator, Page, expect
 
-from tools.browser import DESK, PHONE, visit
-from tools.built_site import SITE, parsed
+from tests.site.browser import DESK, PHONE, visit
+from website.built_site import SITE, parsed
 
 # Each page with a kind of figure, a symbol that it shows, and one that then steps back.
 TIED = {

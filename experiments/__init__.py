@@ -1,0 +1,1 @@
+"""The experiments for which models are trained: see README.md."""

@@ -1,0 +1,152 @@
+"""One run of the experiment "A clock that nobody built": a table drawn at random is trained."""
+
+import math
+import time
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from experiments import words
+from experiments.clock.tables import packed, summary_of
+from experiments.common import Results, Size, Transformer, made, parameters, seconds_of, train
+from experiments.encodings import ENCODINGS, matched_hidden
+from experiments.stored import Run
+
+RESULTS = Results(Path(__file__).parent / "results.jsonl")
+EVERY = 100  # steps between two points of a curve
+# Steps after which the table is stored, evenly spaced on a logarithmic scale.
+TABLE_STEPS = (
+    *(0, 50, 100, 150, 200, 300, 400, 600, 800, 1000, 1250, 1500, 2000, 2500, 3000),
+    *(4000, 5000, 6000, 8000, 10_000, 12_000),
+)
+
+
+@dataclass(frozen=True)
+class Setting:
+    """All that one run depends on, besides the code, the text and the versions."""
+
+    task: str = "masked"
+    text: str = "verse"
+    seq_len: int = 48
+    seed: int = 0
+    steps: int = 12_000
+    encoding: str = "add-learned"
+    rate: float = 2e-3  # the learning rate, before warm-up and decay multiply it
+    warm_up: int = 100
+    optimiser: str = "AdamW"
+    embedding_rate: float = 1.0
+
+    @property
+    def name(self) -> str:
+        return (
+            f"{self.encoding} {self.task} {self.text} window {self.seq_len}"
+            f" steps {self.steps} seed {self.seed}"
+        )
+
+    @property
+    def size(self) -> Size:
+        return Size(seq_len=self.seq_len)
+
+
+def transformer(setting: Setting) -> Transformer:
+    """The model of a run as it starts."""
+    d_hidden = matched_hidden(setting.encoding, setting.size)
+    torch.manual_seed(setting.seed)  # here, because finding the width draws models too
+    encoding = ENCODINGS[setting.encoding](setting.size)
+    return Transformer(encoding, d_hidden, causal=setting.task == "next")
+
+
+def table_of(model: Transformer) -> NDArray[np.float64] | None:
+    """The table of positions that is added to the words, if the encoding has one."""
+    with torch.no_grad():
+        tables = model.encoding.tables(model.embed.weight)
+    return None if tables is None else tables[1].detach().double().numpy()
+
+
+def run(setting: Setting) -> Run:
+    """Train one model, and store its table of positions on the way."""
+    text = words.text(setting.text)
+    training, validation, held_out = map(
+        torch.from_numpy, (text.training, text.validation, text.held_out)
+    )
+    model = transformer(setting)
+    sample = words.held_out_batches(validation, setting.task, setting.seq_len, every=13)
+    noted: dict[str, Any] = {"curve": [], "tables": [], "since": [], "seconds": 0.0}
+    started = time.process_time()
+
+    def note_table(step: int) -> None:
+        rows = table_of(model)
+        if rows is not None:
+            noted["tables"].append({"step": step} | summary_of(rows))
+
+    def watch(step: int, loss: float) -> None:
+        noted["since"].append(loss)
+        if step % EVERY == 0 or step == setting.steps:
+            now = float(words.losses(model, sample).mean())
+            mean = sum(noted["since"]) / len(noted["since"])
+            noted["curve"].append((step, round(now, 4), round(mean, 4)))
+            noted["since"].clear()
+        if step in TABLE_STEPS or step == setting.steps:
+            note_table(step)
+
+    note_table(0)
+    batches = words.training_batches(
+        training, setting.task, setting.seq_len, seed=setting.seed, steps=setting.steps
+    )
+    checkpoint = RESULTS.unfinished / f"{setting.name.replace(' ', '_')}.pt"
+    train(model, batches, setting, watch, checkpoint=checkpoint, watched=noted)
+    at_end = words.losses(model, words.held_out_batches(held_out, setting.task, setting.seq_len))
+    checkpoint.unlink(missing_ok=True)
+    done = {"name": setting.name} | asdict(setting)
+    done |= {
+        "parameters": parameters(model),
+        "d_hidden": model.d_hidden,
+        "cpu_seconds": seconds_of(started),
+        "loss": round(float(at_end.mean()), 5),
+        "standard_error": round(float(at_end.std() / math.sqrt(len(at_end))), 5),
+        "curve": noted["curve"],
+        "tables": noted["tables"],
+        "made": made(),
+    }
+    rows = table_of(model)
+    if rows is not None:
+        unit = float(np.abs(rows).max())
+        done["table"] = {"unit": unit, "rows": packed(rows / unit)}
+    return done
+
+
+# The run that a test makes again, on a text that is at hand.
+SHORT = Setting(steps=60, warm_up=5, text="sonnets")
+
+
+# Which runs there are, in the order in which they are made
+
+
+def series() -> dict[str, list[Setting]]:
+    """All runs, by the question that they answer."""
+    seeds = range(5)
+    return {
+        "short windows": [Setting(steps=3000, seed=seed) for seed in seeds],
+        "short windows, longer training": [Setting(seed=seed) for seed in seeds],
+        "long windows": [Setting(seq_len=128, seed=seed) for seed in seeds],
+        "no need of offsets": [
+            Setting(task=task, steps=3000, seed=seed)
+            for seed in seeds
+            for task in ("before", "partner")
+        ],
+        "prose": [Setting(text="prose", steps=3000, seed=seed) for seed in seeds],
+        "next word": [Setting(task="next", steps=3000, seed=seed) for seed in seeds],
+        "plateau": [
+            Setting(encoding="none", steps=3000),
+            Setting(encoding="none", steps=3000, text="prose"),
+            Setting(encoding="none", steps=3000, task="next"),
+            Setting(encoding="none", steps=3000, seq_len=128),
+        ],
+        "prose, long windows": [Setting(text="prose", seq_len=128, seed=s) for s in seeds],
+        "next word, long windows": [Setting(task="next", seq_len=128, seed=s) for s in seeds],
+        "longest windows": [Setting(seq_len=256, seed=seed) for seed in seeds],
+    }

@@ -1,0 +1,187 @@
+"""``python -m pe_lib CONFIG``: what a model expects of its rotation; does a function do it?
+
+Exit codes: 0, 1 if the function that is given differs, 2 if it cannot be said, with a sentence on
+standard error that says why.
+"""
+
+import argparse
+import importlib
+import json
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from pe_lib import doctor
+from pe_lib.rope import LayerRotation, RotarySettings, rotary_settings
+
+DIFFERS, CANNOT_SAY = 1, 2
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """The exit code."""
+    options = _parser().parse_args(arguments)
+    try:
+        settings = rotary_settings(options.config, options.length, family=_family(options.layout))
+        if options.json:
+            print(json.dumps(settings.to_dict(), ensure_ascii=False))
+        else:
+            print(describe(settings))
+        return 0 if options.against is None else _against(options, settings)
+    except (TypeError, ValueError) as error:
+        print(f"cannot say: {error}", file=sys.stderr)
+        return CANNOT_SAY
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="python -m pe_lib",
+        description="What a model's config.json expects of its rotary positional encoding.",
+        epilog="exit code 0; 1 if the function differs; 2 if it cannot be said",
+    )
+    parser.add_argument("config", help="a config.json, or the folder that it is in")
+    parser.add_argument(
+        "--against",
+        metavar="MODULE:FUNCTION",
+        help="let the doctor examine turn(x, positions), NumPy arrays in and out",
+    )
+    parser.add_argument(
+        "--length", type=int, metavar="N", help="the longest text, for scalings that depend on it"
+    )
+    parser.add_argument("--layer", type=int, metavar="I", help="hold the function to this layer")
+    parser.add_argument("--axes", choices=doctor.AXES, help="the shape that the function takes")
+    parser.add_argument(
+        "--layout",
+        choices=("split", "interleaved"),
+        help="of a family that is not in the table, if you know it",
+    )
+    parser.add_argument("--json", action="store_true", help="print the settings as JSON")
+    return parser
+
+
+def _family(layout: str | None) -> dict[str, Any] | None:
+    return None if layout is None else {"layout": layout}
+
+
+def _against(options: argparse.Namespace, settings: RotarySettings) -> int:
+    """The doctor's report, printed, and its exit code."""
+    turn = _function(options.against)
+    expect: RotarySettings | LayerRotation = settings
+    if options.layer is not None:
+        if not 0 <= options.layer < len(settings.layers):
+            raise ValueError(
+                f"--layer must be from 0 to {len(settings.layers) - 1}, got {options.layer}"
+            )
+        layer = settings.layers[options.layer]
+        if layer is None:
+            raise ValueError(f"layer {options.layer} does not turn: there is nothing to examine")
+        expect = layer
+    if not settings.kinds:
+        raise ValueError("no layer of this model turns: there is nothing to examine")
+    kind = expect if isinstance(expect, LayerRotation) else settings.kinds[0]
+    axes = 1 if kind.pair_axes is None else max(kind.pair_axes) + 1
+    report = doctor.examine(
+        turn, kind.head_dim, expect=expect, axes=options.axes, position_axes=axes
+    )
+    print()
+    print(report)
+    return DIFFERS if report.faults else 0
+
+
+def _function(name: str) -> Any:
+    """``module:function``, imported with the current folder on the path, as ``python -m`` does."""
+    module_name, _, function_name = name.partition(":")
+    if not module_name or not function_name:
+        raise ValueError(f"--against must be MODULE:FUNCTION, got {name!r}")
+    sys.path.insert(0, str(Path.cwd()))
+    try:
+        module = importlib.import_module(module_name)
+    except Exception as error:  # anybody's code
+        what = f"{type(error).__name__}: {error}"
+        raise ValueError(f"--against: {module_name} cannot be imported: {what}") from error
+    if not hasattr(module, function_name):
+        raise ValueError(f"--against: {module_name} has no {function_name}")
+    return getattr(module, function_name)
+
+
+# ---- In words
+
+
+def describe(settings: RotarySettings) -> str:
+    """What a model expects, a line for each thing; a block for each kind of layer."""
+    kinds, layers = settings.kinds, settings.layers
+    still = [index for index, each in enumerate(layers) if each is None]
+    how = "all rotated" if not still else f"{len(layers) - len(still)} rotated"
+    if not kinds:
+        how = "none rotated"
+    title = f"{settings.model_type} · {len(layers)} layers, {how}"
+    if len(kinds) == 1:
+        title += f" · {_part(kinds[0])}"
+    lines = [title]
+    if still and kinds:
+        lines.append(_line("not rotated", f"layers {doctor.spans(still)}"))
+    for kind in kinds:
+        if len(kinds) > 1:
+            own = [index for index, each in enumerate(layers) if each == kind]
+            lines += ["", f"layers {doctor.spans(own)} · {_part(kind)}"]
+        lines += _of_kind(kind, settings)
+    if len(kinds) > 1:
+        lines.append("")
+    lines.append(_line("not rotation", "; ".join(settings.not_rotation)))
+    if dict(settings.sources).get("layers", "").startswith("not known"):
+        lines.append(_line("not known", "which layers call the rotation"))
+    if settings.ignored:
+        lines.append(_line("ignored", f"{', '.join(settings.ignored)}: not used by the rope_type"))
+    return "\n".join(lines)
+
+
+def _line(name: str, text: str) -> str:
+    return f"{name:<12} {text}".rstrip()
+
+
+def _part(kind: LayerRotation) -> str:
+    if kind.rotary_dim == kind.head_dim:
+        return f"head {kind.head_dim}, all of it turns"
+    last = kind.rotary_start + kind.rotary_dim - 1
+    return f"head {kind.head_dim}, entries {kind.rotary_start}–{last} turn"
+
+
+def _of_kind(kind: LayerRotation, settings: RotarySettings) -> list[str]:
+    layout = f"{kind.layout} ({doctor.NAMES[kind.layout]})"
+    if kind.layout_out != kind.layout:
+        layout += f", written {kind.layout_out}"
+    source = dict(settings.sources).get("layout", "")
+    lines = [_line("layout", f"{layout}   from {source}")]
+    if kind.direction == -1:
+        lines.append(_line("direction", "backward: the sign of the sine is the other one"))
+    lines.append(_line("frequencies", _frequencies(kind)))
+    for name in ("frequencies", "base"):
+        if name in dict(settings.sources):
+            lines.append(_line("", f"from {dict(settings.sources)[name]}"))
+            break
+    factor = f"{kind.attention_factor:.4f}"
+    if kind.attention_factor != 1:
+        factor += f" on q and k (scores ×{kind.attention_factor**2:.3f})"
+    lines.append(_line("factor", factor))
+    if kind.pair_axes is not None:
+        lines.append(_line("axes", ", ".join(map(str, kind.pair_axes))))
+    return lines
+
+
+def _frequencies(kind: LayerRotation) -> str:
+    """Base and scaling as the file says them, then what becomes of the pairs."""
+    given = dict(kind.rope_parameters)
+    text = f"base {doctor.number(kind.base or 0)}"
+    if kind.rope_type not in (None, "default", "mrope"):
+        text += f", {kind.rope_type}"
+        if given.get("factor") is not None:
+            text += f" ×{given['factor']:g}"
+        if given.get("original_max_position_embeddings") is not None:
+            text += f" from {int(given['original_max_position_embeddings']):,}"
+        became = doctor.describe_frequencies(kind.frequencies, kind.head_dim)
+        text += f": {became.removeprefix(f'base {doctor.number(kind.base or 0)}').lstrip(':, ')}"
+    return text
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,596 @@
+"""From a ``config.json`` to what each layer of the model turns by, without transformers.
+
+A configuration says frequencies, part and factor, under names that have changed over the years. It
+does not say the layout, nor which layers leave the rotation out where that is the code's habit:
+those come from the table of `families`. What is multiplied, normalised or scaled beside the
+rotation is listed as `RotarySettings.not_rotation`, since code that ports the rotation has to do it
+elsewhere.
+"""
+
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+from pe_lib import _checks as check
+from pe_lib._checks import Layout
+from pe_lib.rope.families import Family, UnknownFamily, family_of
+from pe_lib.rope.fields import NOT_FREQUENCIES, OF_EVERY_TYPE
+from pe_lib.rope.scalings import SCALINGS, fields_of, rotary_frequencies
+
+Fields = dict[str, Any]
+
+# Where the text model of a larger one has its fields, in the order in which they are looked up.
+PARTS = (
+    "text_config",
+    "llm_config",
+    "language_config",
+    "thinker_config",
+    "talker_config",
+    "decoder",
+)
+# Older names, of many families, of fields that are read here.
+OLDER = {
+    "rope_scaling": "rope_parameters",
+    "rotary_pct": "partial_rotary_factor",
+    "rotary_emb_base": "rope_theta",
+    "rotary_base": "rope_theta",
+}
+# Bases of one kind of layer, which stand beside rope_theta in older files.
+OLDER_BASES = {
+    "rope_local_base_freq": "sliding_attention",
+    "local_rope_theta": "sliding_attention",
+    "swa_rope_theta": "sliding_attention",
+    "global_rope_theta": "full_attention",
+}
+# Intervals from which older files want the kinds of their layers: every n-th has full attention.
+INTERVALS = ("sliding_window_pattern", "_sliding_window_pattern", "global_attn_every_n_layers")
+
+
+# Kinds of layers that have no attention, and so nothing to turn.
+WITHOUT_ATTENTION = ("conv", "linear_attention", "mamba", "mamba2", "recurrent")
+
+
+class ConfigurationError(ValueError):
+    """A configuration that cannot be read; the message says which field, and what is allowed."""
+
+
+@dataclass(frozen=True)
+class LayerRotation:
+    """What one layer turns its queries and keys by.
+
+    Attributes
+    ----------
+    head_dim
+        The width of the vectors that the rotation is given: of a whole head, or of the part that
+        turns where a model keeps it apart (DeepSeek's ``qk_rope_head_dim``).
+    rotary_dim, rotary_start
+        How many entries turn, from which.
+    layout, layout_out
+        Which entries of an input, and of an output, make a pair: "split" or "interleaved".
+    frequencies
+        In radians a position, float64, one for each pair; 0 for a pair that stands still.
+    attention_factor
+        Multiplies cosines and sines, so a score by its square.
+    direction
+        1 for (x₁, x₂) ↦ (x₁cos − x₂sin, x₁sin + x₂cos), −1 for the other way.
+    pair_axes
+        For each pair the axis of a position that turns it, or None if positions have one axis.
+    base, rope_type, rope_parameters
+        What the frequencies were computed from.
+    """
+
+    head_dim: int
+    rotary_dim: int
+    layout: Layout
+    layout_out: Layout
+    frequencies: tuple[float, ...]
+    attention_factor: float = 1.0
+    direction: int = 1
+    rotary_start: int = 0
+    pair_axes: tuple[int, ...] | None = None
+    base: float | None = None
+    rope_type: str | None = None
+    rope_parameters: tuple[tuple[str, Any], ...] = ()
+
+
+@dataclass(frozen=True)
+class RotarySettings:
+    """What `rotary_settings` reads: one entry a layer, and what is not rotation.
+
+    Attributes
+    ----------
+    model_type
+        The family whose layout was taken.
+    layers
+        A `LayerRotation` for each layer, or None where nothing turns. Equal entries are one object.
+    not_rotation
+        Sentences: what the model does to queries, keys or scores beside the rotation.
+    sources
+        For a name of a setting where it was read: a field, the family's default, or its code.
+    ignored
+        Fields of the configuration's rope parameters that its ``rope_type`` does not use.
+    """
+
+    model_type: str
+    layers: tuple[LayerRotation | None, ...]
+    not_rotation: tuple[str, ...]
+    sources: tuple[tuple[str, str], ...] = ()
+    ignored: tuple[str, ...] = ()
+
+    @property
+    def kinds(self) -> tuple[LayerRotation, ...]:
+        """The different rotations, in the order of the layers."""
+        return tuple(each for each in dict.fromkeys(self.layers) if each is not None)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain lists and dictionaries, as ``python -m pe_lib --json`` prints them.
+
+        ``layers`` has for each layer the index of its entry in ``kinds``, or None."""
+        kinds = self.kinds
+        numbers = {each: index for index, each in enumerate(kinds)}
+        plain = []
+        for kind in kinds:
+            fields = asdict(kind)
+            fields["frequencies"] = list(kind.frequencies)
+            fields["pair_axes"] = None if kind.pair_axes is None else list(kind.pair_axes)
+            fields["rope_parameters"] = dict(kind.rope_parameters)
+            plain.append(fields)
+        return {
+            "model_type": self.model_type,
+            "kinds": plain,
+            "layers": [None if each is None else numbers[each] for each in self.layers],
+            "not_rotation": list(self.not_rotation),
+            "sources": dict(self.sources),
+            "ignored": list(self.ignored),
+        }
+
+
+def rotary_settings(
+    config: Any, seq_len: int | None = None, *, family: Family | None = None
+) -> RotarySettings:
+    """What each layer of a model turns by, read from its configuration.
+
+    Parameters
+    ----------
+    config
+        The path of a ``config.json``, its text (which begins with "{"), a dictionary, or an object
+        with ``to_dict()``, as transformers has. Fields of new and of old files are read, and those
+        of the text model within a larger one.
+    seq_len
+        The longest text that the frequencies will serve. Only ``"dynamic"`` and ``"longrope"``
+        depend on it; None means a text no longer than those that the model was first trained for.
+    family
+        What the code of the model does, for a ``model_type`` that is not in the table of
+        `families`: at least ``{"layout": "split"}`` or ``{"layout": "interleaved"}``.
+
+    Returns
+    -------
+    RotarySettings
+
+    Raises
+    ------
+    ConfigurationError
+        A ``ValueError``, if the file is missing, is not JSON, lacks a field or contradicts itself.
+    UnknownFamily
+        A ``ValueError``, if the layout of the ``model_type`` is not known. It is never guessed.
+
+    >>> settings = rotary_settings(
+    ...     {"model_type": "llama", "head_dim": 64, "num_hidden_layers": 2, "rope_theta": 500_000}
+    ... )
+    >>> len(settings.layers), settings.layers[0].layout, settings.layers[0].base
+    (2, 'split', 500000.0)
+    """
+    given = _text_model(_loaded(config))
+    known = family_of(given.get("model_type")) if family is None else family
+    if "text" in known:  # a flat file of a larger model, as Qwen2-VL's
+        given = given | {"model_type": known["text"]}
+        known = family_of(known["text"])
+    if known.get("layout") not in check.LAYOUTS:
+        raise UnknownFamily(given.get("model_type"))
+    length = None if seq_len is None else check.integer("seq_len", seq_len, at_least=1)
+    try:
+        return _Reader(given, known, length).settings()
+    except (TypeError, ValueError) as error:
+        if isinstance(error, ConfigurationError):
+            raise
+        raise ConfigurationError(f"{given.get('model_type')!r}: {error}") from error
+
+
+# ---- The file
+
+
+def _loaded(config: Any) -> Fields:
+    """The fields, whatever they came in."""
+    if isinstance(config, Mapping):
+        return dict(config)
+    if hasattr(config, "to_dict"):
+        return dict(config.to_dict())
+    if isinstance(config, str) and config.lstrip().startswith("{"):
+        return _parsed(config, "the text")
+    if not isinstance(config, str | PathLike):
+        raise TypeError(
+            "config must be the path of a config.json, its text, or a dictionary, got "
+            f"{check.brief(config)}"
+        )
+    path = Path(config)
+    if path.is_dir():
+        path = path / "config.json"
+    try:
+        text = path.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        raise ConfigurationError(f"there is no file {path}") from None
+    except (OSError, ValueError) as error:
+        raise ConfigurationError(f"{path} cannot be read: {error}") from error
+    return _parsed(text, str(path))
+
+
+def _parsed(text: str, source: str) -> Fields:
+    try:
+        fields = json.loads(text)
+    except (json.JSONDecodeError, RecursionError) as error:
+        raise ConfigurationError(f"{source} is not JSON: {error}") from error
+    if not isinstance(fields, dict):
+        raise ConfigurationError(
+            f"{source} must be a JSON object with a field model_type, got {check.brief(fields)}"
+        )
+    return fields
+
+
+def _text_model(fields: Fields) -> Fields:
+    """The fields of the text model, if this is a larger model that has one."""
+    for name in PARTS:
+        part = fields.get(name)
+        if isinstance(part, Mapping):
+            inner = _text_model(dict(part))
+            if inner.get("model_type") is None:  # old files of larger models leave it out
+                own = family_of(fields.get("model_type"))
+                inner["model_type"] = own.get("text", fields.get("model_type"))
+            return inner
+    return fields
+
+
+# ---- One configuration
+
+
+class _Reader:
+    """One configuration beside what is known of its family."""
+
+    def __init__(self, given: Fields, family: Family, seq_len: int | None) -> None:
+        self.family, self.seq_len = family, seq_len
+        self.sources: dict[str, str] = {"layout": "the code of the family"}
+        self.ignored: set[str] = set()
+        own: dict[str, str] = family.get("names", {})
+        fields = {name: value for name, value in given.items() if value is not None}
+        for name, other in own.items():
+            if other in fields:
+                fields.setdefault(name, fields[other])
+        for older, name in OLDER.items():
+            if older in fields:
+                fields.setdefault(name, fields[older])
+        self.given = fields
+        self.model_type = str(given.get("model_type"))
+
+    def field(self, name: str) -> Any:
+        """A field of the file, or the family's default; None if neither has it."""
+        if name in self.given:
+            return self.given[name]
+        return self.family.get("defaults", {}).get(name)
+
+    def integer(self, name: str, *, at_least: int = 1) -> int:
+        value = self.field(name)
+        if value is None:
+            raise ConfigurationError(
+                f"{name} must be given: an integer of at least {at_least}; the file has none, and "
+                f"{self.model_type!r} has no default"
+            )
+        if isinstance(value, float) and value.is_integer():
+            value = int(value)
+        return check.integer(name, value, at_least=at_least)
+
+    def settings(self) -> RotarySettings:
+        kinds = self.kinds_of_layers()
+        parameters = self.parameters()
+        unturned = self.unturned(kinds)
+        made: dict[tuple[str | None, int], LayerRotation | None] = {}
+        layers: list[LayerRotation | None] = []
+        for index, kind in enumerate(kinds):
+            if index in unturned:
+                layers.append(None)
+                continue
+            key = kind, self.width(kind, index)
+            if key not in made:
+                made[key] = self.rotation(*key, parameters)
+            layers.append(made[key])
+        unique: dict[LayerRotation, LayerRotation] = {}
+        shared = tuple(None if each is None else unique.setdefault(each, each) for each in layers)
+        return RotarySettings(
+            self.model_type,
+            shared,
+            tuple(self.not_rotation(shared)),
+            tuple(self.sources.items()),
+            tuple(sorted(self.ignored)),
+        )
+
+    # ---- Layers
+
+    def kinds_of_layers(self) -> list[str | None]:
+        """For each layer its kind, such as "sliding_attention"; None where there is but one."""
+        count = self.integer("num_hidden_layers")
+        if count > 100_000:
+            raise ConfigurationError(f"num_hidden_layers must be at most 100,000, got {count:,}")
+        field = "layer_types" if "layer_types" in self.given else "layers_block_type"
+        kinds = self.given.get(field)
+        if kinds is not None:
+            if not isinstance(kinds, list | tuple) or not all(isinstance(k, str) for k in kinds):
+                raise ConfigurationError(
+                    f"{field} must be a list of names, got {check.brief(kinds)}"
+                )
+            if len(kinds) != count:
+                raise ConfigurationError(
+                    f"{field} must have one name for each of num_hidden_layers = {count} layers, "
+                    f"got {len(kinds)}"
+                )
+            return list(kinds)
+        pattern = self.family.get("defaults", {}).get("pattern")
+        for name in INTERVALS:
+            if name in self.given and pattern:
+                step = self.integer(name)
+                full = [(i + 1) % step == 0 for i in range(count)]
+                if name == "global_attn_every_n_layers":
+                    full = [i % step == 0 for i in range(count)]
+                return ["full_attention" if each else "sliding_attention" for each in full]
+        if pattern:
+            self.sources["layers"] = f"the default of {self.model_type}"
+            return [pattern[i % len(pattern)] for i in range(count)]
+        return [None] * count
+
+    def unturned(self, kinds: list[str | None]) -> set[int]:
+        """The layers that leave the rotation out."""
+        rule = self.family.get("unturned", {})
+        if self.family.get("read") == "function":
+            self.sources["layers"] = "not known: of this family the function alone was watched"
+            return {i for i, kind in enumerate(kinds) if kind in WITHOUT_ATTENTION}
+        if "types" in rule:
+            return {i for i, kind in enumerate(kinds) if kind in rule["types"]}
+        if "list" in rule:
+            flags = self.given.get(rule["list"])
+            if flags is None or flags == []:
+                step = self.field("no_rope_layer_interval") or 4
+                flags = [int((i + 1) % step != 0) for i in range(len(kinds))]
+            if not isinstance(flags, list | tuple) or len(flags) != len(kinds):
+                raise ConfigurationError(
+                    f"{rule['list']} must have one number for each of {len(kinds)} layers, got "
+                    f"{check.brief(flags)}"
+                )
+            return {i for i, flag in enumerate(flags) if not flag}
+        return set()
+
+    # ---- Fields of the rotation
+
+    def parameters(self) -> dict[str | None, Any]:
+        """The file's rope parameters: for each kind of layer, or under None for all of them."""
+        given = self.given.get("rope_parameters")
+        if given is not None and not isinstance(given, Mapping):
+            raise ConfigurationError(
+                f"rope_parameters must be an object with fields, got {check.brief(given)}"
+            )
+        if given is None and "rope_theta" not in self.given:
+            given = self.family.get("defaults", {}).get("rope_parameters")
+            self.sources["frequencies"] = f"the default of {self.model_type}"
+        given = dict(given or {})
+        nested = {
+            kind: value
+            for kind, value in given.items()
+            if isinstance(value, Mapping) or (value is None and kind.endswith("attention"))
+        }
+        if nested:
+            return {k: None if v is None else self.completed(dict(v)) for k, v in nested.items()}
+        whole = self.completed(given)
+        result: dict[str | None, Any] = {None: whole}
+        for name, kind in OLDER_BASES.items():
+            if name in self.given:
+                scaled = whole if kind == "full_attention" else {}
+                other = {k: v for k, v in scaled.items() if k != "rope_theta"}
+                result[kind] = self.completed(other | {"rope_theta": self.given[name]})
+        return result
+
+    def completed(self, given: Fields) -> Fields:
+        """One kind's fields, with those that a file has beside them."""
+        for name in ("rope_theta", "partial_rotary_factor"):
+            if given.get(name) is None and self.field(name) is not None:
+                given[name] = self.field(name)
+        default = self.family.get("defaults", {}).get("rope_parameters") or {}
+        if given.get("rope_theta") is None and default.get("rope_theta") is not None:
+            given["rope_theta"] = default["rope_theta"]
+            self.sources["base"] = f"the default of {self.model_type}"
+        if given.get("partial_rotary_factor") is None and "partial_rotary_factor" in default:
+            given["partial_rotary_factor"] = default["partial_rotary_factor"]
+        return given
+
+    def rotation(
+        self, kind: str | None, width: int, parameters: dict[str | None, Any]
+    ) -> LayerRotation | None:
+        kind = self.family.get("labels", {}).get(kind, kind)
+        given = parameters.get(kind, parameters.get(None))
+        if given is None:
+            if kind in parameters:  # the file says null: nothing turns
+                return None
+            raise ConfigurationError(
+                f"rope_parameters must have fields for layers of the kind {kind!r}, got those for "
+                f"{', '.join(repr(each) for each in parameters)}"
+            )
+        fields, rope_type = self.fields(dict(given), width)
+        try:
+            found = rotary_frequencies(width, **fields)
+        except (TypeError, ValueError) as error:
+            raise ConfigurationError(f"rope_parameters of {self.model_type!r}: {error}") from error
+        layout: Layout = self.family["layout"]
+        layout_out: Layout = self.family.get("layout_out", layout)
+        rotary_dim = 2 * len(found.frequencies)
+        return LayerRotation(
+            head_dim=width,
+            rotary_dim=rotary_dim,
+            layout=layout,
+            layout_out=layout_out,
+            frequencies=tuple(found.frequencies.tolist()),
+            attention_factor=float(found.attention_factor),
+            direction=self.family.get("direction", 1),
+            rotary_start=width - rotary_dim if self.family.get("last") else 0,
+            pair_axes=self.pair_axes(given, rotary_dim // 2),
+            base=float(fields["rope_theta"]),
+            rope_type=rope_type,
+            rope_parameters=tuple(
+                (name, tuple(value) if isinstance(value, list) else value)
+                for name, value in sorted(given.items())
+                if value is not None
+            ),
+        )
+
+    def width(self, kind: str | None, index: int) -> int:
+        """The width of the vectors that the rotation of one layer is given."""
+        field = self.family.get("width", "head_dim")
+        if field == "head_dim":
+            own = self.of_layer(index).get("head_dim")  # Gemma 4, since transformers 5
+            if own is not None:
+                return check.even("head_dim", own)
+            if kind == "full_attention" and self.field("global_head_dim") is not None:
+                return check.even("global_head_dim", self.field("global_head_dim"))
+            if self.field("head_dim") is not None:
+                return check.even("head_dim", self.field("head_dim"))
+            field = "hidden_size"
+        if field == "hidden_size":
+            width, heads = self.integer("hidden_size"), self.integer("num_attention_heads")
+            if width % heads:
+                raise ConfigurationError(
+                    f"head_dim must be given, or hidden_size = {width} be a multiple of "
+                    f"num_attention_heads = {heads}"
+                )
+            return check.even("hidden_size divided by num_attention_heads", width // heads)
+        return check.even(field, self.integer(field))
+
+    def of_layer(self, index: int) -> Mapping[str, Any]:
+        """The fields that a file has for one layer alone."""
+        own = self.given.get("per_layer_config")
+        if not isinstance(own, Mapping):
+            return {}
+        found = {int(name): value for name, value in own.items() if str(name).isdigit()}
+        value = found.get(index, {})
+        return value if isinstance(value, Mapping) else {}
+
+    def fields(self, given: Fields, width: int) -> tuple[Fields, str]:
+        """What `rotary_frequencies` takes: completed as transformers does, and no more."""
+        named = given.get("rope_type") or given.get("type") or "default"
+        rope_type = {"su": "longrope"}.get(named, named) if isinstance(named, str) else named
+        if rope_type == "dynamic" and given.get("alpha") is not None:  # HunYuan
+            rope_type = "ntk"
+            given |= {"rope_type": "ntk", "type": None, "factor": given["alpha"]}
+        check.choice("rope_type", rope_type, tuple(SCALINGS))
+        given |= self.lengths(given, rope_type)
+        if given.get("attention_factor") is None and given.get("short_mscale") is not None:
+            is_long = (self.seq_len or 1) > given["original_max_position_embeddings"]
+            given["attention_factor"] = given["long_mscale" if is_long else "short_mscale"]
+        field = self.family.get("rotary_dim")
+        if field is not None and self.field(field) is not None:
+            given["partial_rotary_factor"] = self.integer(field) / width
+        elif self.family.get("width") == "qk_rope_head_dim":
+            given.pop("partial_rotary_factor", None)
+        used = {*fields_of(rope_type), *OF_EVERY_TYPE, *NOT_FREQUENCIES, "rope_type", "type"}
+        told = {name for name, value in given.items() if value is not None}
+        self.ignored |= told - used - {"alpha", "short_mscale", "long_mscale"}
+        return {name: value for name, value in given.items() if name in used}, rope_type
+
+    def lengths(self, given: Fields, rope_type: str) -> Fields:
+        """The lengths of texts that stand beside the fields of the rotation, or are left out."""
+        found: Fields = {}
+        longest = self.field("max_position_embeddings")
+        if longest is not None and given.get("max_position_embeddings") is None:
+            found["max_position_embeddings"] = longest
+        if rope_type in ("yarn", "longrope", "llama3"):
+            beside = self.given.get("original_max_position_embeddings")
+            if beside is not None:
+                found["original_max_position_embeddings"] = beside
+            elif given.get("original_max_position_embeddings") is None and longest is not None:
+                found["original_max_position_embeddings"] = longest
+        if rope_type in ("dynamic", "longrope"):
+            found["seq_len"] = self.seq_len or 1
+        return found
+
+    def pair_axes(self, given: Fields, pairs: int) -> tuple[int, ...] | None:
+        rule = self.family.get("axes")
+        if rule is None:
+            return None
+        if rule == "alternate":
+            return tuple(i % 2 for i in range(pairs))
+        sections = given.get("mrope_section") or self.family.get("sections")
+        if sections is None:
+            raise ConfigurationError(
+                "mrope_section must be given: how many pairs each axis of a position turns"
+            )
+        numbers = [check.integer("mrope_section", each, at_least=0) for each in sections]
+        if sum(numbers) != pairs:
+            raise ConfigurationError(
+                f"mrope_section must add up to the {pairs} pairs that turn, got {numbers}"
+            )
+        if rule == "interleaved":
+            of = len(numbers)
+            return tuple(i % of if i < of * numbers[i % of] else 0 for i in range(pairs))
+        if rule == "ernie":
+            height, width, time = numbers
+            return tuple([1, 2] * ((height + width) // 2) + [0] * time)
+        return tuple(axis for axis, number in enumerate(numbers) for _ in range(number))
+
+    # ---- What is not rotation
+
+    def not_rotation(self, layers: tuple[LayerRotation | None, ...]) -> list[str]:
+        said = []
+        norms = self.family.get("norms")
+        if norms:
+            where = "after" if self.family.get("norms_after") else "before"
+            hint = "" if where == "after" else " (convert them with the weights)"
+            said.append(f"{', '.join(norms)} {where} it{hint}")
+        said.append(self.softmax_scale())
+        said += self.temperature()
+        return said
+
+    def softmax_scale(self) -> str:
+        for name, text in (
+            ("attention_multiplier", "softmax scale {value:g} (attention_multiplier)"),
+            ("query_pre_attn_scalar", "softmax scale 1/√{value:g} (query_pre_attn_scalar)"),
+        ):
+            if self.field(name) is not None:
+                return text.format(value=check.real(name, self.field(name)))
+        if "scale" in self.family:
+            return f"softmax scale {self.family['scale']:g}"
+        if self.family.get("width") == "qk_rope_head_dim":
+            turned = self.integer("qk_rope_head_dim")
+            kept = self.integer("qk_nope_head_dim", at_least=0)
+            text = f"softmax scale 1/√{turned + kept} (of both parts, {kept} + {turned})"
+            parameters = self.parameters().get(None) or {}
+            all_dim = parameters.get("mscale_all_dim")
+            if all_dim and (parameters.get("rope_type") or parameters.get("type")) == "yarn":
+                factor = check.real("factor", parameters["factor"])
+                m = 0.1 * check.real("mscale_all_dim", all_dim) * math.log(factor) + 1
+                text += f" times m² = {m * m:.4f}, m = 0.1·{all_dim:g}·ln {factor:g} + 1"
+            return text
+        widths = {self.width(kind, i) for i, kind in enumerate(self.kinds_of_layers())}
+        return " and ".join(f"softmax scale 1/√{width}" for width in sorted(widths))
+
+    def temperature(self) -> list[str]:
+        said = []
+        for parameters in self.parameters().values():
+            beta = (parameters or {}).get("llama_4_scaling_beta")
+            if beta:
+                length = parameters.get("original_max_position_embeddings")
+                said.append(
+                    f"query temperature 1 + {beta:g}·ln(1 + ⌊p/{length}⌋) after it, at position p"
+                )
+        if self.field("attn_temperature_tuning") and self.field("floor_scale"):
+            said.append(
+                f"query temperature 1 + {self.field('attn_scale'):g}·ln(1 + ⌊(p+1)/"
+                f"{self.field('floor_scale')}⌋), in the layers that do not turn"
+            )
+        return said

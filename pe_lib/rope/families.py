@@ -1,0 +1,81 @@
+"""What a family's code does that its ``config.json`` does not say: the layout above all.
+
+``families.json`` is written by a script of this project's repository, which lets the doctor look at
+the code of every family in an installed transformers; a test holds it against that code. Nothing in
+it is guessed: a ``model_type`` that is not there is unknown.
+"""
+
+import functools
+import json
+from importlib import resources
+from typing import Any, Final
+
+Family = dict[str, Any]
+FILE: Final = "families.json"
+
+
+class UnknownFamily(ValueError):
+    """A ``model_type`` that the table does not have."""
+
+    def __init__(self, model_type: Any) -> None:
+        super().__init__(
+            f"model_type must be a family of the table, {len(families())} of transformers "
+            f"{version()}, got {model_type!r}: its layout is not known, and not guessed. To find "
+            "it out, give its rotation to pe_lib.doctor.examine; then pass family="
+            '{"layout": "split"} or {"layout": "interleaved"} to rotary_settings'
+        )
+
+
+@functools.cache
+def _table() -> dict[str, Any]:
+    text = resources.files(__package__).joinpath(FILE).read_text(encoding="utf-8")
+    table: dict[str, Any] = json.loads(text)
+    return table
+
+
+def version() -> str:
+    """The version of transformers whose code was read."""
+    return str(_table()["transformers"])
+
+
+def families() -> dict[str, Family]:
+    """For each ``model_type`` what its code does.
+
+    A family is a dictionary with some of these keys:
+
+    ``layout``, ``layout_out``, ``direction``
+        Which entries of an input make a pair, and which of an output: "split" or "interleaved"; and
+        1, or −1 for pairs that turn the other way.
+    ``width``
+        Which width of the configuration the rotation is given: "head_dim", "hidden_size" (divided
+        by the number of heads), "qk_rope_head_dim" or "global_head_dim" (of full attention).
+    ``rotary_dim``
+        Which field says how much turns, if it is not ``partial_rotary_factor``.
+    ``last``
+        True where the last entries of the width turn and not the first.
+    ``unturned``
+        Which layers do not turn: ``{"types": […]}`` names kinds of layers, ``{"list": field}`` a
+        field with 0 for such a layer.
+    ``axes``
+        How the axes of a position are dealt to the pairs: "sections", "interleaved", "ernie".
+    ``norms``, ``norms_after``
+        The norms of queries and keys; True where they come after the rotation.
+    ``names``
+        Where a field has another name in this family.
+    ``defaults``
+        The fields that a file may leave out, as the family's class has them.
+    ``text``
+        Instead of all this: the ``model_type`` of the text model within a larger model.
+    ``read``
+        "model" if a model was built and watched, "function" if only its rotation was called.
+    """
+    return dict(_table()["families"])
+
+
+def family_of(model_type: Any) -> Family:
+    """The family of a ``model_type``, or `UnknownFamily`."""
+    known = _table()["families"]
+    if not isinstance(model_type, str) or model_type not in known:
+        raise UnknownFamily(model_type)
+    family: Family = known[model_type]
+    return family

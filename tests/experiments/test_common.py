@@ -1,0 +1,160 @@
+"""The Transformer, its training and the storing of results in experiments/common.py."""
+
+import math
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+import torch
+from small_encoder import EVERYWHERE, TINY, Recorder, some_words, tiny
+from torch import nn
+
+from experiments import common, words
+from experiments.common import Encoding, Layer, Results, Transformer
+from experiments.order.run import Setting
+
+
+@pytest.mark.parametrize("way", ["none", "add", "untied", "alibi", "rotary"])
+@torch.no_grad()
+def test_a_causal_model_does_not_see_later_words(way: str) -> None:
+    encoder = tiny(way, causal=True)
+    changed = some_words()
+    changed[0, 7:] = some_words(1)[0, 7:]
+    before, after = encoder(some_words(), EVERYWHERE), encoder(changed, EVERYWHERE)
+    torch.testing.assert_close(after[:7], before[:7])
+    assert (after[7:] - before[7:]).abs().max() > 1e-3
+
+
+@torch.no_grad()
+def test_a_norm_comes_before_each_part_or_after_each_sum() -> None:
+    way, x = Encoding(TINY), 3 + 5 * torch.randn(2, TINY.seq_len, 16)
+    after = Layer(16, 4, 8, "post")(x, way, None, None)
+    torch.testing.assert_close(after.mean(dim=-1), torch.zeros(2, TINY.seq_len), atol=1e-5, rtol=0)
+    variance = after.var(dim=-1, correction=0)
+    torch.testing.assert_close(variance, torch.ones_like(variance), atol=1e-3, rtol=0)
+    before = Layer(16, 4, 8, "pre")
+    changed = before(x, way, None, None) - x
+    torch.testing.assert_close(before(9 * x, way, None, None) - 9 * x, changed, atol=0.1, rtol=0)
+    for last in (before.attend.out, before.feed_forward[2]):
+        assert isinstance(last, nn.Linear)
+        last.weight.zero_()
+        assert last.bias is not None
+        last.bias.zero_()
+    assert torch.equal(before(x, way, None, None), x)
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("norm_sum", [True, False])
+def test_a_norm_of_the_sum_forgets_how_long_the_words_are(norm_sum: bool) -> None:
+    encoder = tiny("none", norm_sum=norm_sum)
+    before = encoder(some_words(), EVERYWHERE)
+    encoder.embed.weight.mul_(10)
+    moved = (encoder(some_words(), EVERYWHERE) - before).abs().max()
+    assert moved < 1e-3 if norm_sum else moved > 0.1
+
+
+def test_tied_models_have_one_table_of_words() -> None:
+    tied = tiny("add", tied=True)
+    assert tied.score.weight is tied.embed.weight
+    assert tiny("add").score.weight is not tiny("add").embed.weight
+
+
+def test_decay_spares_the_table_of_words_and_all_vectors() -> None:
+    model = tiny("add-learned")
+    setting = Setting("add-learned", rate=0.5, embedding_rate=3.0)
+    optimiser = common.optimiser_of(model, setting)
+    decays = {id(w): g["weight_decay"] for g in optimiser.param_groups for w in g["params"]}
+    rates = {id(w): g["lr"] for g in optimiser.param_groups for w in g["params"]}
+    for weight in model.parameters():
+        is_table = weight is model.embed.weight
+        assert decays[id(weight)] == (0 if is_table or weight.ndim < 2 else 0.01)
+        assert rates[id(weight)] == (1.5 if is_table else 0.5)
+    plain = common.optimiser_of(model, replace(setting, optimiser="SGD"))
+    assert {(g["momentum"], g["weight_decay"]) for g in plain.param_groups} == {(0.9, 0.0)}
+
+
+def test_the_rate_rises_and_then_falls_in_a_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(
+        common, "optimiser_of", lambda model, _: Recorder(model.parameters(), lr=1.0)
+    )
+    setting = Setting("none", steps=8, warm_up=3)
+    windows = some_words().expand(2, -1)
+    draw = torch.Generator().manual_seed(0)
+    batch = words.asked("masked", torch.cat((windows, windows[:, :1]), dim=1), draw, 3)
+    common.train(tiny("none"), iter([batch] * 8), setting, lambda step, loss: None)
+    assert Recorder.rates == pytest.approx([1 / 4, 2 / 4, 3 / 4, 5 / 8, 4 / 8, 3 / 8, 2 / 8, 1 / 8])
+
+
+def batches(steps: int) -> Iterator[words.Batch]:
+    draw = torch.Generator().manual_seed(0)
+    for _ in range(steps):
+        windows = torch.randint(2, TINY.vocabulary, (4, TINY.seq_len + 1), generator=draw)
+        yield words.asked("masked", windows, draw, 3)
+
+
+def test_training_that_was_stopped_ends_where_it_would_have_ended(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(common, "CHECKPOINT_EVERY", 4)
+    setting, checkpoint = Setting("rotary", steps=10, warm_up=2), tmp_path / "run.pt"
+
+    def train(stop_at: int | None = None) -> tuple[Transformer, list[float]]:
+        noted: dict[str, Any] = {"losses": []}
+        model = tiny("rotary")
+
+        def watch(step: int, loss: float) -> None:
+            if step == stop_at:
+                raise KeyboardInterrupt
+            noted["losses"].append(loss)
+
+        common.train(model, batches(10), setting, watch, checkpoint=checkpoint, watched=noted)
+        return model, noted["losses"]
+
+    whole, losses = train()
+    checkpoint.unlink()
+    with pytest.raises(KeyboardInterrupt):
+        train(stop_at=7)
+    again, losses_again = train()
+    assert losses_again == losses
+    assert all(map(torch.equal, whole.parameters(), again.parameters()))
+
+
+def test_results_are_rows_and_what_is_missing_is_known(tmp_path: Path) -> None:
+    results = Results(tmp_path / "results.jsonl")
+    settings = [Setting("add", seed=0), Setting("add", seed=1), Setting("add", seed=1)]
+    assert common.missing(settings, results) == settings[:2]
+    results.append(vars(settings[0]) | {"loss": 4.0})
+    assert common.missing(settings, results) == settings[1:2]
+    results.append(vars(settings[1]) | {"loss": math.nan})
+    assert common.missing(settings, results) == []
+    assert [row["seed"] for row in results.rows()] == [0, 1]
+
+
+class Job(NamedTuple):
+    seed: int
+
+
+class Processes:
+    """What a pool does, here and now."""
+
+    imap = staticmethod(map)
+
+
+def test_a_series_makes_what_it_lacks_and_keeps_how_it_was_made(tmp_path: Path) -> None:
+    results = Results(tmp_path / "results.jsonl")
+    run = {"accuracy": 1.0, "cpu_seconds": 2.0}
+
+    def make(name: str, seeds: int) -> None:
+        jobs = [Job(seed) for seed in range(seeds)]
+        common.make_series(
+            results, name, lambda: {"date": name}, jobs, lambda job: job._asdict() | run, Processes
+        )
+
+    make("one", 1)
+    make("other", 2)
+    make("one", 3)
+    one = common.read_series(results, "one")
+    assert one == {"date": "one", "cpu_seconds": 6, "runs": [{"seed": s} | run for s in range(3)]}
+    assert len(results.rows()) == 2 + 3 + 2

@@ -1,0 +1,452 @@
+"""The doctor, on functions that are right and on functions with one planted fault each."""
+
+import ctypes
+import dataclasses
+import json
+import math
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import planted
+import pytest
+import torch
+from planted import BASE, LLAMA3, PLAIN, WIDTH, YARN, expected, rotation, turned
+
+from pe_lib import doctor
+from pe_lib.rope import rotary_frequencies
+from pe_lib.torch import RotaryPositionalEncoding
+
+# ---- Its own table: faults caught, and false alarms
+
+
+@pytest.mark.parametrize("fault", planted.faults(), ids=lambda each: each.name)
+def test_a_planted_fault_is_named(fault: planted.Planted) -> None:
+    report = doctor.examine(fault.turn, WIDTH, expect=fault.kind)
+    assert fault.code in report.codes
+    (named,) = (each for each in report.faults if each.code == fault.code)
+    assert named.difference
+    assert named.consequence
+    assert named.remedy
+    assert f"{named.code}: {named.difference}" in str(report)
+    assert "FAULT" in str(report)
+
+
+@pytest.mark.parametrize("right", planted.right_ones(), ids=lambda each: each.name)
+def test_a_right_function_raises_no_alarm(right: planted.Right) -> None:
+    report = doctor.examine(right.turn, right.kind.head_dim, expect=right.kind)
+    assert report.faults == ()
+    assert "FAULT" not in str(report)
+
+
+def test_the_table_for_the_page_is_what_these_tests_say() -> None:
+    table = planted.table()
+    assert table == json.loads(planted.FILE.read_text(encoding="utf-8"))
+    assert len(table["planted"]) > 40
+    assert all(row["code"] in row["found"] for row in table["planted"])
+    assert table["right"] > 150
+    assert table["false_alarms"] == []
+
+
+# ---- Blind
+
+
+@pytest.mark.parametrize("layout", ["split", "interleaved"])
+@pytest.mark.parametrize("fields", [PLAIN, YARN, LLAMA3], ids=["plain", "yarn", "llama3"])
+def test_what_is_read_is_what_was_made(layout: str, fields: dict[str, Any]) -> None:
+    kind = expected(fields, layout, 128, rotary_dim=96)
+    report = doctor.examine(rotation(kind), 128)
+    assert (report.layout, report.layout_out, report.direction) == (layout, layout, 1)
+    assert (report.rotary_dim, report.rotary_start) == (96, 0)
+    errors = np.abs(report.frequencies - kind.frequencies)
+    assert np.all(errors <= report.frequency_errors)
+    assert report.attention_factor == pytest.approx(kind.attention_factor, rel=1e-6)
+    assert (report.offset, report.pair_axes, report.faults) == (0, None, ())
+
+
+def test_error_bars_hold_for_every_right_function_and_are_not_idle() -> None:
+    for right in planted.right_ones():
+        report = doctor.examine(right.turn, right.kind.head_dim)
+        if len(report.frequencies) != len(right.kind.frequencies):
+            continue  # slower pairs of a proportional head stand still
+        errors = np.abs(report.frequencies - right.kind.frequencies)
+        assert np.all(errors <= 2 * report.frequency_errors), right.name
+        turning = np.array(right.kind.frequencies) > 0
+        relative = (report.frequency_errors / right.kind.frequencies)[turning]
+        assert relative[0] < 1e-5
+        assert relative.max() < (0.02 if "float16" in right.name else 1e-3), right.name
+
+
+def test_half_types_widen_the_error_bars_and_are_named() -> None:
+    kind = expected(width=128)
+    single = doctor.examine(rotation(kind), 128)
+    half = doctor.examine(rotation(kind, rounded=planted.bfloat16), 128)
+    assert (single.dtype, half.dtype) == ("float32", "bfloat16")
+    relative = [each.frequency_errors[-1] / kind.frequencies[-1] for each in (single, half)]
+    assert relative[0] < 1e-5
+    assert 1e-3 < relative[1] < 1e-2
+
+
+def test_very_slow_pairs_are_not_called_unturned() -> None:
+    kind = expected(LLAMA3 | {"rope_theta": 12_000_000.0}, width=128)  # Apertus
+    assert min(kind.frequencies) < 2e-8
+    report = doctor.examine(rotation(kind), 128)
+    assert report.rotary_dim == 128
+    assert np.all(report.frequencies > 0)
+
+
+def test_input_and_output_may_have_different_layouts() -> None:
+    kind = expected(layout="interleaved", layout_out="split")
+    report = doctor.examine(rotation(kind), WIDTH)
+    assert (report.layout, report.layout_out) == ("interleaved", "split")
+    assert "interleaved, written split" in str(report)
+
+
+@pytest.mark.parametrize(("shift", "offset"), [(1, 1), (37, 37), (1000, 1000)])
+def test_an_offset_is_found_with_both_of_its_causes(shift: int, offset: int) -> None:
+    right = rotation(expected())
+    report = doctor.examine(lambda x, p: right(x, p + shift), WIDTH)
+    assert report.offset == pytest.approx(offset, abs=0.02)
+    (fault,) = report.faults
+    assert "constant offset in the function and a cache's length" in fault.remedy
+    assert np.allclose(report.frequencies, expected().frequencies, rtol=1e-5)
+
+
+def test_two_explanations_of_the_same_frequencies_are_both_given() -> None:
+    ntk = expected({"rope_theta": 10_000.0, "rope_type": "ntk", "factor": 4.0}, width=128)
+    printed = str(doctor.examine(rotation(ntk), 128))
+    assert "base 40,890" in printed
+    assert "or: base 10,000 under NTK-aware scaling by 4" in printed
+    part = tuple((10_000.0 ** (-2 * np.arange(16) / 128)).tolist())
+    printed = str(
+        doctor.examine(rotation(expected(rotary_dim=32, width=128, frequencies=part)), 128)
+    )
+    assert "or: base 10,000 spaced over the whole head of 128" in printed
+    linear = expected({"rope_theta": 10_000.0, "rope_type": "linear", "factor": 8.0}, width=128)
+    assert "linear scaling by 8 of base 10,000" in str(doctor.examine(rotation(linear), 128))
+
+
+@pytest.mark.parametrize(
+    ("fields", "words"),
+    [
+        (YARN, ["pairs 0–23 kept, 40–63 divided by 4", "linear in the index, as YaRN's"]),
+        (LLAMA3, ["divided by 8", "linear in the frequency, as Llama 3's"]),
+        (PLAIN, ["base 1,000,000, no pair slowed"]),
+    ],
+    ids=["yarn", "llama3", "plain"],
+)
+def test_kept_and_slowed_pairs_are_said(fields: dict[str, Any], words: list[str]) -> None:
+    printed = str(doctor.examine(rotation(expected(fields, width=128)), 128))
+    for each in words:
+        assert each in printed
+
+
+def test_frequencies_in_bfloat16_are_recognised_blind() -> None:
+    omega = planted.bfloat16(10_000.0 ** (-np.arange(32) / 32)).astype(float)
+    printed = str(doctor.examine(rotation(expected(frequencies=tuple(omega.tolist()))), WIDTH))
+    assert "base about 10,000, rounded to bfloat16" in printed
+
+
+def test_axes_of_positions() -> None:
+    axes = (0, 1, 2) * 8 + (0,) * 8
+    omega = np.array(expected().frequencies)
+
+    def turn(x: Any, positions: Any) -> Any:
+        angle = positions.take(axes, axis=0)  # (pairs, …)
+        angle = np.moveaxis(angle, 0, -1) * omega
+        if x.ndim == 4:
+            angle = angle[:, np.newaxis]
+        return turned(x, np.cos(angle), np.sin(angle))
+
+    report = doctor.examine(turn, WIDTH, position_axes=3, expect=expected(pair_axes=axes))
+    assert report.pair_axes == axes
+    assert report.faults == ()
+    other = doctor.examine(turn, WIDTH, position_axes=3, expect=planted.MROPE)
+    assert other.codes == ("axes",)
+
+    def shared(x: Any, positions: Any) -> Any:
+        return rotation(expected())(x, positions.max(axis=0))
+
+    assert "axes" in doctor.examine(shared, WIDTH, position_axes=3).codes
+
+
+def test_angles_in_float32_are_told_by_what_they_do_to_scores() -> None:
+    """Chapter "RoPE in your model" measures the same: some 10⁻⁴ to 10⁻³ at 100,000."""
+    kind = expected({"rope_theta": 500_000.0}, width=128)
+    single = doctor.examine(rotation(kind, angles=planted.float32_angles), 128, expect=kind)
+    double = doctor.examine(rotation(kind), 128, expect=kind)
+    assert "as in float32" in str(single)
+    assert "as in float64" in str(double)
+    assert single.angle_at == double.angle_at == 100_000
+    exact = np.multiply.outer([100_000], np.array(kind.frequencies))[0]
+    rounded = planted.float32_angles(np.array([100_000]), np.array(kind.frequencies))[0]
+    assert single.angle_error == pytest.approx(np.abs(exact - rounded).max(), rel=0.3)
+    assert 1e-4 < single.score_error < 2e-3
+    assert double.score_error < 1e-6
+
+
+# ---- What was not tested is never called ok
+
+
+def test_what_was_not_tested_is_said() -> None:
+    right = rotation(expected())
+
+    def rows_only(x: Any, positions: Any) -> Any:
+        if x.ndim != 2:
+            raise TypeError("rows only")
+        if positions.max() >= 4096:
+            raise IndexError(f"index {positions.max()} is out of bounds for 4096 rows")
+        return right(x, positions)
+
+    report = doctor.examine(rows_only, WIDTH, expect=expected())
+    assert report.faults == ()
+    assert "axis of heads" not in report.tested
+    untested = ", ".join(report.untested)
+    for what in ("softmax scale", "masks", "which layers call it", "query temperature"):
+        assert what in untested
+    assert "axes of heads and of a batch" in untested
+    assert "positions beyond 2,048" in untested
+    assert "out of bounds for 4096 rows" in untested
+    assert report.reach == 2048
+
+
+def test_the_axes_of_positions_are_untested_where_positions_have_one() -> None:
+    report = doctor.examine(rotation(planted.MROPE), WIDTH, expect=planted.MROPE)
+    assert any("position_axes=3" in each for each in report.untested)
+
+
+def test_nothing_is_ok_after_a_fault_that_ends_the_reading() -> None:
+    faults = {each.code: each for each in planted.faults()}
+    report = doctor.examine(faults["not_a_rotation"].turn, WIDTH, expect=expected())
+    assert not any(
+        line.rstrip().endswith(" ok") for line in str(report).splitlines() if line[:1] != " "
+    )
+
+
+@pytest.mark.parametrize("sequence_first", [False, True])
+def test_the_two_orders_of_four_axes(sequence_first: bool) -> None:
+    kind = expected()
+    axes: doctor.Axes = "batch seq heads" if sequence_first else "batch heads seq"
+
+    def turn(x: Any, positions: Any) -> Any:
+        if x.ndim != 4:
+            raise TypeError("four axes")
+        angle = np.multiply.outer(positions, np.array(kind.frequencies))
+        angle = angle[:, :, np.newaxis] if sequence_first else angle[:, np.newaxis]
+        return turned(x, np.cos(angle), np.sin(angle))
+
+    report = doctor.examine(turn, WIDTH, expect=kind, axes=axes)
+    assert report.faults == ()
+    assert set(report.tested) >= {"ragged rows", "axis of heads", "cached step", "second call"}
+    other: doctor.Axes = "batch heads seq" if sequence_first else "batch seq heads"
+    with pytest.raises(ValueError, match="turn must take"):
+        doctor.examine(turn, WIDTH, expect=kind, axes=other)
+
+
+# ---- Against what is expected
+
+
+def test_the_consequence_for_scores_is_what_scores_suffer() -> None:
+    """The stated error beside that of many drawn queries and keys."""
+    kind, wrong = expected(YARN), expected(YARN, "interleaved")
+    report = doctor.examine(rotation(wrong), WIDTH, expect=kind)
+    (fault,) = report.faults
+    rng = np.random.default_rng(0)
+    q, k = rng.standard_normal((2, 20_000, WIDTH))
+    at = np.full(20_000, 100)
+
+    def scores(each: Any) -> Any:
+        turn = rotation(each)
+        return (turn(q, at) * turn(k, 0 * at)).sum(axis=1) / math.sqrt(WIDTH)
+
+    measured = np.std(scores(wrong) - scores(kind))
+    assert f"{measured:.1f}" in fault.consequence
+    assert "at distance 100" in fault.consequence
+
+
+def test_a_missing_factor_is_said_in_per_cent_of_scores() -> None:
+    kind = expected(YARN)
+    report = doctor.examine(
+        rotation(dataclasses.replace(kind, attention_factor=1.0)), WIDTH, expect=kind
+    )
+    assert "23% too small" in report.faults[0].consequence
+
+
+def test_of_several_kinds_of_layers_the_nearest_is_taken() -> None:
+    config = {
+        "model_type": "gemma3_text",
+        "head_dim": WIDTH,
+        "num_hidden_layers": 12,
+        "rope_theta": 1_000_000.0,
+        "rope_local_base_freq": 10_000.0,
+    }
+    for base in (10_000.0, 1_000_000.0):
+        report = doctor.examine(rotation(expected({"rope_theta": base})), WIDTH, expect=config)
+        assert report.faults == ()
+        assert report.expected is not None
+        assert report.expected.base == base
+
+
+def test_a_module_of_ours_is_an_expectation_and_a_function() -> None:
+    module = RotaryPositionalEncoding(WIDTH, base=BASE, layout="split")
+
+    def turn(x: Any, positions: Any) -> Any:
+        where = torch.from_numpy(positions)
+        where = where[:, None] if x.ndim == 4 else where
+        return module(torch.from_numpy(x), positions=where).numpy()
+
+    report = doctor.examine(turn, WIDTH, expect=module)
+    assert report.faults == ()
+    assert "axis of heads" in report.tested
+    assert report.angle_error < 1e-6
+
+
+def test_the_assert_form_raises_with_the_whole_report() -> None:
+    doctor.assert_turns_as(rotation(expected()), WIDTH, expected())
+    with pytest.raises(AssertionError, match=r"the rotation differs(?s:.*)layout: pairs are split"):
+        doctor.assert_turns_as(rotation(expected()), WIDTH, expected(layout="interleaved"))
+
+
+@pytest.mark.parametrize(
+    ("turn", "expect", "words"),
+    [
+        (lambda x, p: x[..., :1], None, "an output of shape"),
+        (lambda x, p: 1 / 0, None, "ZeroDivisionError"),
+        (lambda x: x, None, "TypeError"),
+        (lambda x, p: "no array", None, "ValueError"),
+        (rotation(expected()), expected(width=128), r"head_dim must be the width .* \[128\]"),
+    ],
+)
+def test_what_cannot_be_examined_is_a_sentence(turn: Any, expect: Any, words: str) -> None:
+    with pytest.raises(ValueError, match=words):
+        doctor.examine(turn, WIDTH, expect=expect)
+
+
+def test_the_callers_arrays_are_its_own() -> None:
+    """A function that writes into what it is given spoils no later call."""
+    faults = {each.code: each for each in planted.faults()}
+    report = doctor.examine(faults["writes_input"].turn, WIDTH, expect=expected())
+    assert report.codes == ("writes_input",)
+
+
+# ---- Adapters
+
+
+def test_a_function_of_torch_in_a_half_type() -> None:
+    omega = torch.tensor(expected().frequencies)
+
+    def kernel(x: torch.Tensor, positions: torch.Tensor) -> torch.Tensor:
+        angle = positions[:, None].float() * omega
+        a, b = x.chunk(2, dim=-1)
+        cos, sin = angle.cos().bfloat16(), angle.sin().bfloat16()
+        return torch.cat([a * cos - b * sin, b * cos + a * sin], dim=-1)
+
+    def turn(x: Any, positions: Any) -> Any:
+        return kernel(torch.from_numpy(x).bfloat16(), torch.from_numpy(positions)).float().numpy()
+
+    report = doctor.examine(turn, WIDTH, expect=expected())
+    assert report.faults == ()
+    assert report.dtype == "bfloat16"
+
+
+def test_a_model_of_transformers() -> None:
+    from transformers import AutoConfig, AutoModel
+    from transformers.models.qwen3.modeling_qwen3 import apply_rotary_pos_emb
+
+    config = AutoConfig.for_model(
+        "qwen3",
+        vocab_size=8,
+        hidden_size=32,
+        intermediate_size=8,
+        num_hidden_layers=2,
+        num_attention_heads=2,
+        num_key_value_heads=2,
+        head_dim=128,
+        rope_parameters=YARN,
+    )
+    model = AutoModel.from_config(config)
+
+    def turn(x: Any, positions: Any) -> Any:
+        q = torch.from_numpy(x)
+        cos, sin = model.rotary_emb(q, torch.from_numpy(positions))
+        return apply_rotary_pos_emb(q, q, cos, sin)[0].numpy()
+
+    report = doctor.examine(turn, 128, expect=config, axes="batch heads seq")
+    assert report.faults == ()
+    assert "axis of heads" in report.tested
+    assert report.attention_factor == pytest.approx(0.1 * math.log(4) + 1)
+    other = doctor.examine(
+        turn, 128, expect=config.to_dict() | {"rope_parameters": PLAIN}, axes="batch heads seq"
+    )
+    assert set(other.codes) == {"frequencies", "factor"}
+
+
+C_KERNEL = """
+#include <math.h>
+#include <stdint.h>
+void turn(const float *x, const int64_t *positions, float *y, int rows, int width, float base) {
+    for (int n = 0; n < rows; n++)
+        for (int i = 0; i < width / 2; i++) {
+            double angle = positions[n] * pow(base, -2.0 * i / width);
+            float c = cos(angle), s = sin(angle);
+            float a = x[n * width + 2 * i], b = x[n * width + 2 * i + 1];
+            y[n * width + 2 * i] = a * c - b * s;
+            y[n * width + 2 * i + 1] = a * s + b * c;
+        }
+}
+"""
+
+
+@pytest.mark.skipif(shutil.which("cc") is None, reason="no compiler of C")
+def test_a_kernel_in_c_behind_ctypes(tmp_path: Path) -> None:
+    (tmp_path / "kernel.c").write_text(C_KERNEL)
+    library = tmp_path / "kernel.so"
+    command = ["cc", "-O2", "-shared", "-fPIC", "-o", str(library), str(tmp_path / "kernel.c")]
+    subprocess.run([*command, "-lm"], check=True)
+    kernel = ctypes.CDLL(str(library)).turn
+    floats, integers = ctypes.POINTER(ctypes.c_float), ctypes.POINTER(ctypes.c_int64)
+
+    def turn(x: Any, positions: Any) -> Any:
+        y = np.empty_like(x)
+        kernel(
+            x.ctypes.data_as(floats),
+            positions.ctypes.data_as(integers),
+            y.ctypes.data_as(floats),
+            len(x),
+            x.shape[-1],
+            ctypes.c_float(BASE),
+        )
+        return y
+
+    report = doctor.examine(turn, WIDTH, expect=expected(layout="interleaved"), axes="seq")
+    assert report.faults == ()
+    assert doctor.examine(turn, WIDTH, expect=expected(), axes="seq").codes == ("layout",)
+
+
+def test_its_settings_may_come_from_a_file(tmp_path: Path) -> None:
+    config = {"model_type": "llama", "head_dim": 64, "num_hidden_layers": 2, "rope_theta": BASE}
+    (tmp_path / "config.json").write_text(json.dumps(config))
+    for expect in (config, json.dumps(config), tmp_path / "config.json", str(tmp_path)):
+        assert doctor.examine(rotation(expected()), 64, expect=expect).faults == ()
+
+
+def test_dynamic_frequencies_are_read_near_and_far() -> None:
+    config: dict[str, Any] = {
+        "model_type": "llama",
+        "head_dim": WIDTH,
+        "num_hidden_layers": 1,
+        "max_position_embeddings": 2048,
+        "rope_parameters": {"rope_theta": BASE, "rope_type": "dynamic", "factor": 4.0},
+    }
+    faults = {each.code: each for each in planted.faults()}
+    report = doctor.examine(faults["follows_length"].turn, WIDTH, expect=config)
+    assert report.faults == ()
+    assert report.follows_length
+    assert report.far_frequencies is not None
+    far, _ = rotary_frequencies(
+        WIDTH, seq_len=2**20 + 1, max_position_embeddings=2048, **config["rope_parameters"]
+    )
+    np.testing.assert_allclose(report.far_frequencies, far, rtol=1e-5)
+    np.testing.assert_allclose(report.frequencies, expected().frequencies, rtol=1e-5)

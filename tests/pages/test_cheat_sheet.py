@@ -1,0 +1,135 @@
+"""The cheat sheet: each number computed, each call made.
+
+The page is read as a reader gets it, so what is not computed here cannot stand there.
+"""
+
+import inspect
+import math
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import page_text
+import pytest
+import torch
+
+import pe_lib.torch
+from pe_lib import numpy as pe
+
+SHEET = (Path(__file__).resolve().parent.parent.parent / "book" / "cheat_sheet.md").read_text(
+    encoding="utf-8"
+)
+D = 512
+
+
+def rows_of(heading: str) -> dict[str, str]:
+    """The table under a heading: its first column against its second."""
+    lines = re.findall(r"^\| (.+?) \| (.+?) \|$", page_text.section(SHEET, heading), re.M)
+    return {first.strip("`"): second.strip("`") for first, second in lines[1:]}
+
+
+# ---- Numbers
+
+
+def computed() -> dict[str, str]:
+    """What stands in the table of numbers."""
+    omega, rows = pe.frequencies(D), pe.sinusoidal_table(D, D, dtype=np.float64)
+    longest = 2 * np.pi / omega[-1]
+    longest_t2t = 2 * np.pi / pe.frequencies(D, spacing="tensor2tensor")[-1]
+    norm = np.linalg.norm(rows, axis=1).mean()
+    similarity = pe.similarity(np.arange(1001), D)
+    mean_cosine = ((rows @ rows.T).sum() / norm**2 - D) / (D * D - D)
+    energy = np.linalg.svd(rows, compute_uv=False) ** 2
+    return {
+        "longest wavelength, paper": f"{longest:,.0f}",
+        "longest wavelength, tensor2tensor": f"{longest_t2t:,.0f}",
+        "ratio of neighbouring frequencies": f"{omega[1]:.4f}",
+        "norm of every row": f"{norm:.0f}",
+        "distance of neighbouring rows": f"{np.linalg.norm(rows[1] - rows[0]):.3f}",
+        r"similarity at $\Delta=1$, 10, 100, 1000": (
+            ", ".join(f"{value:.3f}" for value in similarity[[1, 10, 100, 1000]])
+        ),
+        r"offset $\Delta$ of the first minimum of the similarity": (
+            str(np.flatnonzero(np.diff(similarity) > 0)[0])
+        ),
+        "mean cosine of two of 512 rows": f"{mean_cosine:.2f}",
+        "perpendicular directions that hold 99 % of the squared norms of 512 rows": (
+            str(1 + np.searchsorted(energy.cumsum(), 0.99 * energy.sum()))
+        ),
+        "standard deviation of the cosine of two random directions": f"{1 / math.sqrt(D):.4f}",
+        "norm of a word with entries of variance $1/d$, divided by the norm of a row": (
+            f"{-20 * math.log10(norm):+.1f} dB"
+        ),
+        r"the same, if the word is multiplied by $\sqrt d$": (
+            f"{20 * math.log10(math.sqrt(D) / norm):+.1f} dB"
+        ),
+        "integers exact in bfloat16 up to": f"{2 / torch.finfo(torch.bfloat16).eps:.0f}",
+        "in float16 up to": f"{2 / torch.finfo(torch.float16).eps:.0f}",
+        "in float32 up to": f"{2 / torch.finfo(torch.float32).eps:,.0f}",
+    }
+
+
+def test_numbers_are_those_computed() -> None:
+    shown = {name: value.replace("−", "-") for name, value in rows_of("The numbers").items()}
+    assert shown == computed()
+
+
+def test_no_other_number_stands_there() -> None:
+    rows = rows_of("The numbers")  # which the test above compares, names and values
+    shown = " | ".join([*rows, *rows.values(), "512"])
+    assert len(list(page_text.stated_in(SHEET))) > 8
+    assert page_text.unshown(SHEET, shown) == []
+
+
+# ---- Calls
+
+RNG = np.random.default_rng(0)
+NAMES: dict[str, Any] = {
+    "pe": pe,
+    "np": np,
+    "d": 8,
+    "L": 5,
+    "t": np.arange(6.0),
+    "rows": RNG.normal(size=(6, 8)),
+    "w": RNG.normal(size=(8, 4)),
+    "w_q": RNG.normal(size=(8, 4)),
+    "w_k": RNG.normal(size=(8, 4)),
+    "batch": torch.zeros(2, 5, 8),
+    "x": RNG.normal(size=(3, 8)),
+    "p": RNG.normal(size=(3, 8)),
+    "y": RNG.normal(size=(5, 8)),
+    "p2": RNG.normal(size=(5, 8)),
+}
+CALLS = rows_of("The library")
+
+
+@pytest.mark.parametrize("call", CALLS)
+def test_call_gives_the_shape(call: str) -> None:
+    backend = pe_lib.torch if "Positional" in call else pe
+    names = NAMES | {"pe": backend}
+    assert tuple(eval(call, names).shape) == tuple(eval(CALLS[call], names))
+
+
+def test_every_public_name_is_on_the_sheet() -> None:
+    missing = [name for name in pe_lib.torch.__all__ if f"pe.{name}(" not in SHEET]
+    assert missing == ["AttentionTerms", "RotaryFrequencies"]  # which functions return
+
+
+def test_options_are_those_of_the_function() -> None:
+    parameters = inspect.signature(pe.sinusoidal_table).parameters
+    section = page_text.section(SHEET, "The library")
+    options = section.partition("share these options:")[2].partition("\n\n")[0]
+    named = dict(re.findall(r"`(\w+)(?:=([^`]+))?`", options))
+    assert set(named) == set(parameters) - {"seq_len", "d_model", "start"}
+    for name, default in named.items():
+        assert not default or eval(default) == parameters[name].default
+
+
+def test_examples_run() -> None:
+    call, theorem = re.findall(r"```python\n(.*?)```", SHEET, re.S)
+    names: dict[str, Any] = {}
+    exec(call, names)
+    assert names["rotary"](torch.zeros(5, 128)).shape == (5, 128)
+    assert "assert" in theorem
+    exec(theorem, {})

@@ -1,0 +1,49 @@
+"""The fixes of the HTML: one that no page needs is noticed."""
+
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from bs4 import BeautifulSoup
+from sphinx.errors import ExtensionError
+
+from website.finish import html_fixes
+
+PAGES = (Path("a.html"), Path("b.html"))
+
+
+def bold_is_strong(page: BeautifulSoup) -> None:
+    for element in page.select("b"):
+        element.name = "strong"
+
+
+@pytest.fixture(autouse=True)
+def _one_fix(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(html_fixes, "FIXES", (bold_is_strong,))
+    monkeypatch.setattr(html_fixes, "FIXES_WITH_FILES", ())
+
+
+def site(*, is_whole: bool, **texts: str) -> Any:
+    """A site of two pages that need no fix, but for the texts given by the name of a page."""
+    pages = {page: texts.get(page.stem, "<p>A page</p>") for page in PAGES}
+    return SimpleNamespace(pages=pages, is_whole=is_whole)
+
+
+def test_a_fix_that_no_page_needs_fails_the_build() -> None:
+    """The theme has another name for what it looks for, perhaps."""
+    with pytest.raises(ExtensionError, match="bold_is_strong"):
+        html_fixes.fix_pages(site(is_whole=True))
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_a_fix_that_one_page_needs_is_in_use(page: Path) -> None:
+    built = site(is_whole=True, **{page.stem: "<b>A page</b>"})
+    html_fixes.fix_pages(built)
+    assert built.pages[page] == "<strong>A page</strong>"
+
+
+def test_the_few_pages_of_an_incremental_build_need_not_need_every_fix() -> None:
+    built = site(is_whole=False)
+    html_fixes.fix_pages(built)
+    assert built.pages == site(is_whole=False).pages

@@ -1,0 +1,1 @@
+"""How the book becomes a site: what installs, builds, previews, prints and vendors."""

@@ -1,0 +1,171 @@
+"""Set the formulas while the site is built, so that a page comes with its mathematics in it.
+
+MathJax runs here, in V8 as mini-racer brings it, and not in the reader's browser: a page needs no
+script for its formulas, nothing moves when they appear, and nobody waits for them. Beside what is
+drawn stands MathML, for the voices that read it. While Sphinx writes a page, a mark holds the place
+of each formula; the finished page gets the formulas (website/finish/formulas.py).
+"""
+
+import atexit
+import functools
+import html
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+from docutils import nodes
+from py_mini_racer import MiniRacer
+from sphinx.application import Sphinx
+from sphinx.domains.math import MathDomain
+from sphinx.util import logging
+from sphinx.util.math import get_node_equation_number
+
+logger = logging.getLogger(__name__)
+
+VENDOR = Path(__file__).resolve().parent.parent / "assets" / "vendor" / "mathjax"
+PARTS = (
+    "core",
+    "adaptors/liteDOM",
+    "input/tex",
+    "[tex]/html",  # \class, for the symbols that a live figure shows
+    "output/chtml",
+    "a11y/assistive-mml",
+)
+STYLE_SHEET, FONTS = "formulas.css", "mathjax/output/chtml/fonts/woff-v2"
+START = """\
+const sources = SOURCES;
+var MathJax = {
+  loader: { load: PARTS, paths: { mathjax: "." }, require: (name) => {
+    if (!(name.slice(2) in sources)) throw Error(`website/vendor.py does not fetch ${name}`);
+    (0, eval)(sources[name.slice(2)]);
+  } },
+  tex: { packages: { "[-]": ["noundefined"], "[+]": ["html"] } },  // an unknown name is an error
+  chtml: { fontURL: "FONTS", adaptiveCSS: false },
+  startup: { typeset: false },
+};"""
+MATHML = ' xmlns="http://www.w3.org/1998/Math/MathML"'
+USE = """\
+const { adaptor } = MathJax.startup;
+const setFormula = (tex, display) => adaptor.outerHTML(MathJax.tex2chtml(tex, { display }));
+const styleSheet = () => adaptor.textContent(MathJax.chtmlStylesheet());"""
+
+PLACE = '<mjx-container data-set="{}"></mjx-container>'
+PLACES = re.compile(PLACE.format(r"(\d+)"))
+FORMULAS: list[str] = []  # as HTML, by their number
+
+
+@functools.cache
+def mathjax() -> MiniRacer:
+    """MathJax, started when the first formula asks for it."""
+    js = MiniRacer()
+    atexit.register(js.close)  # left to the end of Python, its threads at times wait for ever
+    sources = {
+        path.relative_to(VENDOR).as_posix(): path.read_text(encoding="utf-8")
+        for path in VENDOR.rglob("*.js")
+    }
+    settings = {
+        "SOURCES": json.dumps(sources),
+        "PARTS": json.dumps(PARTS),
+        "FONTS": f"vendor/{FONTS}",
+    }
+    # Each text ends in a value that can cross over to Python.
+    js.eval(re.sub("SOURCES|PARTS|FONTS", lambda name: settings[name[0]], START) + "0")
+    js.eval(sources["startup.js"] + ";0")
+    js.eval(USE + "0")
+    return js
+
+
+@functools.cache
+def set_formula(tex: str, display: bool) -> int:
+    """The number of a formula that has been set."""
+    formula = str(mathjax().call("setFormula", tex, display))
+    for for_browsers in (' unselectable="on"', ' style="position: relative;"', MATHML):
+        formula = formula.replace(for_browsers, "")
+    FORMULAS.append(formula)
+    return len(FORMULAS) - 1
+
+
+def tie(tex: str, symbols: dict[str, str]) -> str:
+    """The same formula with a class around each symbol that a live figure of the page shows.
+
+    Longer symbols come first, so that PE(x) is marked as a whole and not its x alone. Words and
+    names of environments are no symbols.
+    """
+    if not symbols:
+        return tex
+    longest_first = sorted(symbols, key=len, reverse=True)
+    names = "|".join(
+        re.escape(name) if name.startswith("\\") else rf"(?<![\\a-zA-Z]){re.escape(name)}"
+        for name in longest_first
+    )
+    words = r"\\(?:text|begin|end|operatorname|label)\{[^}]*\}"
+    symbol = re.compile(rf"{words}|(?P<symbol>{names})(?![a-zA-Z])")
+    return symbol.sub(lambda found: marked(found, symbols), tex)
+
+
+def marked(found: re.Match[str], symbols: dict[str, str]) -> str:
+    symbol = found["symbol"]
+    return rf"{{\class{{tie tie-{symbols[symbol]}}}{{{symbol}}}}}" if symbol else found[0]
+
+
+def place_for(node: nodes.Element, tex: str, symbols: dict[str, str], display: bool = False) -> str:
+    """Set a formula, and return the mark that holds its place until the page is finished.
+
+    A formula that MathJax does not understand is a warning.
+    """
+    number = set_formula(tie(tex, symbols), display)
+    if "data-mjx-error" in FORMULAS[number]:
+        # Perhaps the formula is right, and a class stands where TeX takes a single sign. So it is
+        # set once more, without the classes that mark the symbols of live figures.
+        number = set_formula(tex, display)
+    if problem := re.search(r'data-mjx-error="([^"]*)"', FORMULAS[number]):
+        logger.warning("%s: %s", html.unescape(problem[1]), tex.strip(), location=node)
+    return PLACE.format(number)
+
+
+def symbols_of(writer: Any) -> dict[str, str]:
+    """The symbols that the live figures of the page show (live_figures.py)."""
+    builder = writer.builder
+    symbols: dict[str, str] = builder.env.metadata[builder.current_docname].get("symbols", {})
+    return symbols
+
+
+def visit_math(writer: Any, node: nodes.math) -> None:
+    formula = place_for(node, node.astext(), symbols_of(writer))
+    writer.body.append(writer.starttag(node, "span", "", CLASS="math notranslate nohighlight"))
+    writer.body.append(f"{formula}</span>")
+    raise nodes.SkipNode
+
+
+def visit_displayed_math(writer: Any, node: nodes.math_block) -> None:
+    tex = node.astext()
+    if r"\\" in tex and not node["nowrap"]:
+        tex = rf"\begin{{split}}{tex}\end{{split}}"  # several lines are aligned, as Sphinx does
+    formula = place_for(node, tex, symbols_of(writer), display=True)
+    writer.body.append(writer.starttag(node, "div", "", CLASS="math notranslate nohighlight"))
+    if node["number"]:
+        writer.body.append(f'<span class="eqno">({get_node_equation_number(writer, node)})')
+        writer.add_permalink_ref(node, "Link to this equation")
+        writer.body.append("</span>")
+    writer.body.append(f"{formula}</div>\n")
+    raise nodes.SkipNode
+
+
+def add_style_sheet(app: Sphinx, page: str, template: str, context: dict[str, Any], _: Any) -> None:
+    """The rules, where there are formulas."""
+    domain = app.env.get_domain("math")
+    if isinstance(domain, MathDomain) and domain.has_equations(page):
+        app.add_css_file(STYLE_SHEET)
+
+
+def style_sheet() -> str:
+    """MathJax's rules for all signs, with the fonts of the site. The site keeps those it uses."""
+    rules = str(mathjax().call("styleSheet"))
+    return rules.replace('.woff")', '.woff2")').replace('"woff"', '"woff2"')
+
+
+def setup(app: Sphinx) -> dict[str, bool]:
+    app.add_html_math_renderer("set_when_built", (visit_math, None), (visit_displayed_math, None))
+    app.connect("html-page-context", add_style_sheet)
+    return {"parallel_read_safe": True, "parallel_write_safe": False}
