@@ -63,7 +63,7 @@ def examine(
         The width of one head, or of the part of it that ``turn`` is given.
     expect
         What the model expects: a ``config.json`` as a path, a JSON text or a dictionary; the
-        `RotarySettings` or `LayerRotation` that `rotary_settings` reads from it; or a
+        ``RotarySettings`` or ``LayerRotation`` that ``rotary_settings`` reads from it; or a
         ``RotaryPositionalEncoding``. Where the layers of a model differ, the kind of layer that is
         nearest is taken, and named. Without it the report says what the function does, and holds as
         faults only what no model wants.

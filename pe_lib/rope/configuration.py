@@ -178,6 +178,8 @@ def rotary_settings(
     UnknownFamily
         A ``ValueError``, if the layout of the ``model_type`` is not known. It is never guessed.
 
+    Examples
+    --------
     >>> settings = rotary_settings(
     ...     {"model_type": "llama", "head_dim": 64, "num_hidden_layers": 2, "rope_theta": 500_000}
     ... )

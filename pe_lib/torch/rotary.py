@@ -328,7 +328,7 @@ class RotaryPositionalEncoding(CachedPositions[Factors]):
     ) -> tuple[Tensor, Tensor]:
         """Cosines and sines of ``positions`` as tensors, for other kernels.
 
-        Each is of shape (*positions.shape, rotary_dim/2), one entry a pair, as flash-attn takes
+        Each is of shape ``(*positions.shape, rotary_dim/2)``, one entry a pair, as flash-attn takes
         them; ``torch.cat((cos, cos), dim=-1)`` is what transformers hands to its layers. With
         ``pair_axes`` the first axis of the positions, that of their axes, is gone. The attention
         factor is included. ``dtype`` is any floating-point type: half types are rounded last.
