@@ -224,9 +224,11 @@ def test_both_names_of_the_type_as_transformers_keeps_them_of_an_old_phi_3(older
 
 
 def test_whole_floats_are_lengths_as_files_have_them() -> None:
-    fields = {**QWEN_YARN, "original_max_position_embeddings": 32768.0}
-    found = pe.rotary_frequencies(128, max_position_embeddings=40960.0, **fields)
-    expected = pe.rotary_frequencies(128, max_position_embeddings=40960, **QWEN_YARN)
+    fields: dict[str, Any] = {**QWEN_YARN, "original_max_position_embeddings": 32768.0}
+    fields["max_position_embeddings"] = 40960.0  # JSON writes whole numbers as floats at times
+    found = pe.rotary_frequencies(128, **fields)
+    whole: dict[str, Any] = QWEN_YARN | {"max_position_embeddings": 40960}
+    expected = pe.rotary_frequencies(128, **whole)
     assert np.array_equal(found.frequencies, expected.frequencies)
     with pytest.raises(TypeError, match=r"seq_len must be an integer.*2\.0"):
         pe.rotary_frequencies(128, seq_len=2.0, **QWEN_YARN)  # type: ignore[arg-type]
