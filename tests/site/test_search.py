@@ -75,7 +75,7 @@ ASKED = {
     "attention mask packing": "rope_in_your_model",
     "rope scaling config": "rope_in_your_model",
     "half rotary": "rope_in_your_model",
-    "gemma 3 rope": "cheat_sheet",
+    "gemma 3 rope": "rope_families",
     # a researcher
     "context extension": "longer",
     "alibi vs rope": "longer",
