@@ -192,7 +192,7 @@ def test_letters_of_stills_can_be_read_on_a_phone_and_fill_the_column() -> None:
         names = {Path(findfont(text.get_fontproperties())).stem for text in texts}
         plt.close(figure)
     assert width == pytest.approx(plots.COLUMN)
-    assert points / 72 * 96 * plots.ENLARGED * 358 / plots.COLUMN >= 11
+    assert points / 72 * 96 * plots.ENLARGED * 358 / plots.COLUMN >= 11.5
     assert names == {"SourceSerif4-Regular", "SourceSerif4-Semibold"}
 
 
