@@ -132,7 +132,7 @@ def summary(results: dict[str, Any]) -> list[str]:
                 unit, limit = "writing", place["limit", "write", n, d]
             elif kind == "positions":
                 unit, limit = "writing", place[kind, "write", n, d]
-            elif kind.startswith("rotary"):
+            elif kind.startswith(("rotary", "training")):
                 unit = "rotate_half with ready tables"
                 limit = place[kind, unit, None, None]
             elif kind.startswith("step"):

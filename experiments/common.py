@@ -301,7 +301,7 @@ def train(
         return min((step + 1) / (setting.warm_up + 1), 1 - step / setting.steps)
 
     schedule = torch.optim.lr_scheduler.LambdaLR(optimiser, factor)
-    parts = {"model": model, "optimiser": optimiser, "schedule": schedule}
+    parts: dict[str, Any] = {"model": model, "optimiser": optimiser, "schedule": schedule}
     done = 0
     if checkpoint is not None and checkpoint.exists():
         stored = torch.load(checkpoint, weights_only=False)
@@ -393,6 +393,11 @@ class Results:
         """Add one run."""
         with self.file.open("a", encoding="utf-8") as file:
             file.write(json.dumps(run, separators=(",", ":")) + "\n")
+
+    @property
+    def short(self) -> "Results":
+        """The short run that a test makes again, in a file beside the results."""
+        return Results(self.file.with_name("short.jsonl"))
 
     @property
     def unfinished(self) -> Path:
@@ -494,14 +499,17 @@ def command(
     series: dict[str, list[Any]],
     run: Callable[[Any], Run],
     results: Results,
+    short: Any,
     seconds_a_step: dict[int, float],
 ) -> None:
     """The command of an experiment: make what is missing, or say what that is.
 
+    ``short`` is the setting of the run that a test makes again, on a text that is at hand, and
     ``seconds_a_step`` are rough processor's seconds of a step by the length of the windows.
     """
     parser = argparse.ArgumentParser(description=description)
     parser.add_argument("--list", action="store_true", help="say what is stored and missing")
+    parser.add_argument("--short", action="store_true", help="store the run of the test again")
     parser.add_argument("--series", nargs="+", choices=tuple(series), help="only these")
     parser.add_argument("--seeds", nargs="+", type=int, help="only these")
     parser.add_argument("--workers", type=int, help="processes at a time; default: all cores")
@@ -513,6 +521,9 @@ def command(
     }
     if options.list:
         print_list(chosen, results, seconds_a_step)
+    elif options.short:
+        results.short.file.unlink(missing_ok=True)
+        results.short.append(run(short))
     else:
         settings = [setting for name in names for setting in chosen[name]]
         make_all(settings, run, results, options.workers)

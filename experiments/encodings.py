@@ -189,7 +189,8 @@ def kernel(size: Size) -> Tensor:
     """
     rows = sinusoidal_table(2 * size.seq_len - 1, size.d_model // size.heads)
     middle = rows[size.seq_len - 1]
-    return rows @ middle * len(middle) ** -0.5
+    scores: Tensor = rows @ middle * len(middle) ** -0.5
+    return scores
 
 
 class ALiBi(Encoding):

@@ -128,6 +128,8 @@ def describe(settings: RotarySettings) -> str:
     if len(kinds) > 1:
         lines.append("")
     lines.append(_line("not rotation", "; ".join(settings.not_rotation)))
+    if dict(settings.sources).get("layers", "").startswith("not known"):
+        lines.append(_line("not known", "which layers call the rotation"))
     if settings.ignored:
         lines.append(_line("ignored", f"{', '.join(settings.ignored)}: not used by the rope_type"))
     return "\n".join(lines)
@@ -176,7 +178,8 @@ def _frequencies(kind: LayerRotation) -> str:
             text += f" ×{given['factor']:g}"
         if given.get("original_max_position_embeddings") is not None:
             text += f" from {int(given['original_max_position_embeddings']):,}"
-        text += f": {doctor.describe_frequencies(kind.frequencies, kind.head_dim)}"
+        became = doctor.describe_frequencies(kind.frequencies, kind.head_dim)
+        text += f": {became.removeprefix(f'base {doctor.number(kind.base or 0)}').lstrip(':, ')}"
     return text
 
 

@@ -1,6 +1,5 @@
 """What the repository says about itself stays true."""
 
-import ast
 import json
 import re
 import shlex
@@ -32,6 +31,7 @@ FOLDERS = r"book|pe_lib|pe_book|experiments|benchmarks|tests|website|binder|\.gi
 TO_BE_WRITTEN = {"pe_book/live/hand.js", "pe_book/live/data/hand.js"}
 # The jobs that may write, and what.
 WRITERS = {
+    ("book", "colab"): {"contents": "write"},
     ("book", "deploy"): {"pages": "write", "id-token": "write"},
     ("newest", "newest"): {"contents": "read", "issues": "write"},
 }
@@ -54,7 +54,13 @@ def test_torch_s_version_stands_in_one_place() -> None:
     """It is typed in requirements.txt, and `make constraints` copies it to constraints.txt."""
     (torch,) = re.findall(r"^torch==([\d.]+)$", read("requirements.txt"), re.M)
     assert f"\ntorch=={torch}\n" in read("constraints.txt")
-    for name in ("README.md", "binder/requirements.txt", "CONTRIBUTING.md", "pyproject.toml"):
+    for name in (
+        "README.md",
+        "CONTRIBUTING.md",
+        "pyproject.toml",
+        "binder/requirements.txt",
+        "benchmarks/requirements.txt",
+    ):
         assert torch not in read(name), name
 
 
@@ -155,9 +161,10 @@ def test_what_others_made_is_as_it_was_fetched() -> None:
 
 def test_every_folder_of_others_work_is_listed_with_its_version_and_licence() -> None:
     """A folder of others' work is one that holds a licence, and everything under vendor."""
-    row = r"^\| `(book/[^`]+)` \| .+? \| (.+?) \| (.+?) \|$"
+    row = r"^\| `((?:book|website)/[^`]+)` \| .+? \| (.+?) \| (.+?) \|$"
     listed = {folder: rest for folder, *rest in re.findall(row, read("LICENSES.md"), re.M)}
-    licensed = {path.parent for path in (ROOT / "book").rglob("LICENSE*")}
+    folders = (ROOT / "book", ROOT / "website")
+    licensed = {path.parent for one in folders for path in one.rglob("LICENSE*")}
     assert {path.relative_to(ROOT).as_posix() for path in licensed} == set(listed)
     for package in PACKAGES:
         named = listed[f"website/assets/vendor/{package['folder']}"]
@@ -176,7 +183,7 @@ def test_workflows_are_valid_and_safe() -> None:
 
 def test_every_check_runs_in_a_workflow() -> None:
     texts = "\n".join(path.read_text(encoding="utf-8") for path in WORKFLOWS)
-    named = " ".join(re.findall(r"website/run_tests\.py (.+)$", texts, re.M))
+    named = " ".join(re.findall(r"tests/run\.py (.+)$", texts, re.M))
     assert set(shlex.split(named)) == set(run.CHECKS)
 
 
@@ -210,5 +217,6 @@ def test_only_the_default_branch_is_published() -> None:
     assert "github.event.repository.default_branch" in steps["pages"]["if"]
     assert "github.event_name != 'pull_request'" in steps["pages"]["if"]
     assert steps["artifact"]["if"] == "steps.pages.outcome == 'success'"
-    assert book["deploy"]["if"] == "needs.build.outputs.published == 'true'"
-    assert set(book["deploy"]["needs"]) == {"test", "oldest", "build"}
+    for job in (book["colab"], book["deploy"]):
+        assert job["if"] == "needs.build.outputs.published == 'true'"
+        assert set(job["needs"]) == {"test", "oldest", "build"}

@@ -48,7 +48,6 @@ EXECUTION_INPUTS = (
     "experiments/**/*.py",
     "experiments/**/*.json*",
     "experiments/**/*.npz",
-    "experiments/results/**/*",
     "benchmarks/results/*",
     "book/data/**/*.npz",
     "book/data/**/*.json",

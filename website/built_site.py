@@ -11,8 +11,9 @@ from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
-import yaml
 from bs4 import BeautifulSoup
+
+from website.contents import chapters_in, pages_in
 
 ROOT = Path(__file__).resolve().parent.parent
 SITE = Path(os.environ.get("BOOK_HTML", ROOT / "_build" / "html")).resolve()
@@ -24,29 +25,11 @@ SIZES_OF_FILES = """() => performance.getEntries()
 
 
 def chapters() -> list[str]:
-    """The pages that have a page of checks of the same name, in the order of the contents."""
-    return [name for name in PAGES if name.replace("book/", "book/checks/") in PAGES]
+    """The chapters, in the order of the contents."""
+    return [f"{name}.html" for name in chapters_in()]
 
 
-def pages_in(contents: Path) -> list[str]:
-    """The pages that a table of contents (_toc.yml) names, in its order."""
-    return [f"{name}.html" for name in _files_in(yaml.safe_load(contents.read_text("utf-8")))]
-
-
-def _files_in(part: Any) -> Iterator[str]:
-    """What `root` and `file` name in a part of the contents, and in the parts inside it."""
-    if isinstance(part, list):
-        for entry in part:
-            yield from _files_in(entry)
-    elif isinstance(part, dict):
-        for key, value in part.items():
-            if key in ("root", "file"):
-                yield value
-            else:
-                yield from _files_in(value)
-
-
-PAGES = pages_in(ROOT / "_toc.yml")
+PAGES = [f"{name}.html" for name in pages_in()]
 
 
 @functools.cache

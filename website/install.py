@@ -18,7 +18,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 VENV = ROOT / ".venv"
 PYTHON = VENV / ("Scripts/python.exe" if sys.platform == "win32" else "bin/python")
-INPUTS = ("requirements.txt", "constraints.txt", "pyproject.toml", "tests/requirements.txt")
+INPUTS = ("requirements.txt", "constraints.txt", "pyproject.toml")
 HTML_VALIDATE = "html-validate@10.17.0"
 HTML_VALIDATE_FOLDER = VENV / HTML_VALIDATE
 HTML_VALIDATE_PROGRAM = HTML_VALIDATE_FOLDER / "node_modules" / ".bin" / "html-validate"
@@ -76,7 +76,6 @@ def install_packages(testing: bool) -> None:
     pip("install", "-r", "requirements.txt", "-c", "constraints.txt")
     if testing:
         pip("install", "-e", ".[test]", "-c", "constraints.txt")
-        pip("install", "--no-deps", "-r", "tests/requirements.txt")
         for_readers.write_text(state, encoding="utf-8")  # the tests need all that a reader needs
     stamp.write_text(state, encoding="utf-8")
 

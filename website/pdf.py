@@ -15,7 +15,7 @@ from website.browser import start_browser
 from website.built_site import PAGES, SITE
 
 TARGET = SITE / "book.pdf"
-OPEN = "document.querySelectorAll('.proof-fold').forEach((proof) => (proof.open = true))"
+OPEN = "document.querySelectorAll('.fold').forEach((fold) => (fold.open = true))"
 FOOTER = """<div style="font-size: 8px; width: 100%; text-align: center">
 <span class="title"></span>, <span class="pageNumber"></span> of <span class="totalPages"></span>
 </div>"""

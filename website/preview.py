@@ -39,7 +39,7 @@ WATCHED = (
     "pe_lib/**/*.py",
     "website/**/*",
     "experiments/**/*.py",
-    "experiments/results/**/*",
+    "experiments/**/*.json*",
 )
 SECONDS_BETWEEN_LOOKS = 0.3
 # The page asks for the number of the last build, and loads itself again when that has changed.

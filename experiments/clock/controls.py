@@ -10,7 +10,7 @@ LENGTHS, WIDTH = (48, 128, 256), 96
 
 
 def store_controls() -> None:
-    """The shortest period of a coherent plane in each kind of control table, unless stored."""
+    """The fastest plane in each kind of control table that meets each criterion, unless stored."""
     if FILE.exists():
         return
     periods = {

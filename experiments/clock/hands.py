@@ -8,10 +8,10 @@ many positions a turn takes, its period.
 planes too: a smooth curve through few directions is always a sum of a few slow waves. So what
 counts as a hand is fixed by controls, before any model is looked at. A plane is a *hand* if
 
-1. it holds at least `SHARE` of the squares of the table (otherwise it may be a remainder that
+1. it holds at least a twentieth of the squares of the table (otherwise it may be a remainder that
    nobody would miss),
-2. rows one period apart agree in it: the correlation over a whole turn is at least `COHERENCE`
-   (noise forgets within a turn),
+2. rows one period apart agree in it: the correlation over a whole turn is at least 0.8 (noise
+   forgets within a turn),
 3. it turns faster than anything that passes 1 and 2 in a thousand control tables of each kind:
    random walks, walks with noise on top, and noise smoothed over each of `WIDTHS` positions.
 
@@ -19,6 +19,12 @@ counts as a hand is fixed by controls, before any model is looked at. A plane is
 506 rows, smoothed noise has coherent planes that turn within a fifth of the table; with six they
 take a third. With four there is room for two hands only. The price: a hand slower than a third of
 the window cannot be told from smoothness, and is not counted, though it may be one.
+
+**A weaker word.** The first model that was trained (windows of 48, seed 0) ended with a plane that
+turns in twelve positions, holds a fifth of the table, and keeps six tenths of itself over a turn:
+no hand, and yet like no control. So a second criterion, `WAVE`, asks for more share and less
+coherence, with controls of its own. It was fixed when that one run was known and no other, so that
+run cannot support it; later runs can.
 """
 
 from collections.abc import Callable
@@ -30,10 +36,19 @@ from numpy.typing import NDArray
 Array = NDArray[np.floating]
 
 DIRECTIONS = 6
-COHERENCE = 0.8
-SHARE = 0.05
+
 WIDTHS = (0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0, 12.0, 16.0)  # standard deviations, in positions
 CONTROLS = 1000  # tables of each kind
+
+
+class Criterion(NamedTuple):
+    """What a plane must reach, beside turning faster than all controls that reach it."""
+
+    share: float
+    coherence: float
+
+
+CRITERIA = {"hand": Criterion(share=0.05, coherence=0.8), "wave": Criterion(0.15, 0.5)}
 
 
 class Plane(NamedTuple):
@@ -105,24 +120,19 @@ def coherence_over(hand: NDArray[np.complexfloating], period: int) -> float:
     return float(np.abs(np.vdot(early, late)) / norm)
 
 
-def coherent(components: Array, energy: float) -> list[Plane]:
-    """The planes that meet conditions 1 and 2."""
-    return [
-        plane
-        for plane in planes(components, energy)
-        if plane.coherence >= COHERENCE and plane.share >= SHARE
-    ]
-
-
-def hands(components: Array, energy: float, fastest_control: float) -> list[Plane]:
-    """The planes that meet all three conditions."""
-    return [plane for plane in coherent(components, energy) if plane.period < fastest_control]
-
-
-def hands_of_table(rows: Array, fastest_control: float) -> list[Plane]:
-    """The hands of a whole table."""
+def planes_of_table(rows: Array) -> list[Plane]:
+    """The planes of a whole table."""
     centred = rows - rows.mean(axis=0)
-    return hands(in_strongest_directions(rows), float(np.sum(centred**2)), fastest_control)
+    return planes(in_strongest_directions(rows), float(np.sum(centred**2)))
+
+
+def meets(plane: Plane, criterion: Criterion, fastest_control: float = np.inf) -> bool:
+    """Whether a plane meets conditions 1 and 2, and turns faster than the fastest control."""
+    return (
+        plane.share >= criterion.share
+        and plane.coherence >= criterion.coherence
+        and plane.period < fastest_control
+    )
 
 
 # Controls
@@ -166,12 +176,15 @@ KINDS: dict[str, Draw] = {
 }
 
 
-def fastest_of(kind: str, length: int, width: int, tables: int = CONTROLS) -> float | None:
-    """The shortest period of a coherent plane in control tables of one kind, if there is one."""
+def fastest_of(
+    kind: str, length: int, width: int, tables: int = CONTROLS
+) -> dict[str, float | None]:
+    """The shortest period, in control tables of one kind, of a plane that meets each criterion."""
     draw = np.random.default_rng(list(KINDS).index(kind))
-    periods = []
-    for _ in range(tables):
-        rows = KINDS[kind](draw, length, width)
-        energy = float(np.sum((rows - rows.mean(axis=0)) ** 2))
-        periods += [plane.period for plane in coherent(in_strongest_directions(rows), energy)]
-    return min(periods, default=None)
+    found = [
+        plane for _ in range(tables) for plane in planes_of_table(KINDS[kind](draw, length, width))
+    ]
+    return {
+        name: min((p.period for p in found if meets(p, criterion)), default=None)
+        for name, criterion in CRITERIA.items()
+    }

@@ -1,5 +1,6 @@
 """What the experiment on the clock has stored, for the pages of the book. Needs no PyTorch."""
 
+import functools
 import json
 from pathlib import Path
 from typing import NamedTuple
@@ -8,22 +9,25 @@ import numpy as np
 from numpy.typing import NDArray
 
 from experiments.clock.hands import (
+    CRITERIA,
     DIRECTIONS,
     Plane,
     explained,
     explained_ahead,
-    hands,
+    meets,
     planes,
+    planes_of_table,
     step_matrix,
 )
 from experiments.clock.tables import STORED, unpacked
+from experiments.order import results as order
 from experiments.positions.results import left_plateau, where
 from experiments.stored import Run, rows_beside
 
 CONTROLS_FILE = Path(__file__).parent / "controls.json"
 MARGIN = 0.1  # nats below the plateau, from where on a model counts as having left it
 
-Array = NDArray[np.float64]
+Array = NDArray[np.floating]
 
 
 def load_results() -> list[Run]:
@@ -36,19 +40,33 @@ def trained(runs: list[Run], **wanted: object) -> list[Run]:
     return sorted(where(runs, encoding="add-learned", **wanted), key=lambda run: run["seed"])
 
 
-def controls() -> dict[str, dict[str, float | None]]:
-    """The fastest coherent plane of each kind of control table, by the length of the table."""
-    stored = json.loads(CONTROLS_FILE.read_text(encoding="utf-8"))
-    periods: dict[str, dict[str, float | None]] = stored["periods"]
-    return periods
+def controls(name: str = "hand") -> dict[str, dict[str, float | None]]:
+    """The fastest plane of each kind of control table that meets a criterion, by table length."""
+    stored = json.loads(CONTROLS_FILE.read_text(encoding="utf-8"))["periods"]
+    return {
+        length: {kind: found[name] for kind, found in kinds.items()}
+        for length, kinds in stored.items()
+    }
 
 
-def fastest_control(length: int) -> float:
-    """The period below which a coherent plane of a table of this length counts as a hand."""
-    periods = controls()
+@functools.cache
+def fastest_control(length: int, name: str = "hand") -> float:
+    """The period below which a plane of a table of this length counts as a "hand" or "wave"."""
+    periods = controls(name)
     if str(length) not in periods:
         raise ValueError(f"length must be one of {', '.join(periods)}, got {length}")
     return float(min(period for period in periods[str(length)].values() if period is not None))
+
+
+def counting(planes: list[Plane], length: int, name: str = "hand") -> list[Plane]:
+    """Those of the planes of a table of this length that count as hands, or as waves."""
+    bound = fastest_control(length, name)
+    return [plane for plane in planes if meets(plane, CRITERIA[name], bound)]
+
+
+def hands_of(rows: Array, name: str = "hand") -> list[Plane]:
+    """The hands, or waves, of a whole table, the fastest first."""
+    return counting(planes_of_table(rows), len(rows), name)
 
 
 class Moment(NamedTuple):
@@ -62,6 +80,7 @@ class Moment(NamedTuple):
     ahead: float  # share of the second half that the matrix of the first half explains
     planes: list[Plane]  # that turn at least twice within the table
     hands: list[Plane]  # those that count
+    waves: list[Plane]  # those that count by the weaker criterion
 
     @property
     def periods(self) -> list[float]:
@@ -71,11 +90,12 @@ class Moment(NamedTuple):
 
 def moments(run: Run) -> list[Moment]:
     """The table of a run along its training, as stored."""
-    bound = fastest_control(run["seq_len"])
+    length = run["seq_len"]
     found = []
     for table in run["tables"]:
         components = table["unit"] * unpacked(table["components"], STORED)
         strongest = components[:, :DIRECTIONS]
+        turning = planes(strongest, table["energy"])
         found.append(
             Moment(
                 table["step"],
@@ -84,8 +104,9 @@ def moments(run: Run) -> list[Moment]:
                 explained(strongest, step_matrix(strongest)),
                 explained(strongest, np.eye(DIRECTIONS)),
                 explained_ahead(strongest),
-                planes(strongest, table["energy"]),
-                hands(strongest, table["energy"], bound),
+                turning,
+                counting(turning, length),
+                counting(turning, length, "wave"),
             )
         )
     return found
@@ -111,10 +132,11 @@ def turned_to(components: Array, target: Array) -> Array:
 def plateau(runs: list[Run], like: Run) -> float | None:
     """The lowest point on the curves of a run without positions of the same task, text and window.
 
-    None where no such run is stored.
+    The runs of the experiment on order are looked at too. None where no such run is stored.
     """
     same = {name: like[name] for name in ("task", "text", "seq_len")}
-    points = [loss for run in where(runs, encoding="none", **same) for _, loss, _ in run["curve"]]
+    without = where([*runs, *order.load_results()], encoding="none", **same)
+    points = [loss for run in without for _, loss, _ in run["curve"]]
     return min(points, default=None)
 
 
@@ -132,6 +154,7 @@ class Line(NamedTuple):
     seq_len: int
     steps: int
     periods: dict[int, list[float]]  # of the hands at the end, by seed
+    waves: dict[int, list[float]]  # of the planes that meet the weaker criterion
     matrix: list[float]
     identity: list[float]
     losses: list[float]
@@ -141,21 +164,28 @@ class Line(NamedTuple):
         """How many seeds end with at least one hand."""
         return sum(bool(found) for found in self.periods.values())
 
+    @property
+    def with_wave(self) -> int:
+        """How many seeds end with at least one wave."""
+        return sum(bool(found) for found in self.waves.values())
+
 
 def table(runs: list[Run]) -> list[Line]:
     """One line for each kind of run that is stored."""
     names = ("task", "text", "seq_len", "steps")
     lines = []
     for kind in {tuple(run[name] for name in names): None for run in trained(runs)}:
-        of = trained(runs, **dict(zip(names, kind, strict=True)))
+        settings = dict(zip(names, kind, strict=True))
+        of = trained(runs, **settings)
         ends = {run["seed"]: moments(run)[-1] for run in of}
         lines.append(
             Line(
-                *kind,
-                {seed: end.periods for seed, end in ends.items()},
-                [end.matrix for end in ends.values()],
-                [end.identity for end in ends.values()],
-                [run["loss"] for run in of],
+                **settings,
+                periods={seed: end.periods for seed, end in ends.items()},
+                waves={s: [plane.period for plane in end.waves] for s, end in ends.items()},
+                matrix=[end.matrix for end in ends.values()],
+                identity=[end.identity for end in ends.values()],
+                losses=[run["loss"] for run in of],
             )
         )
     return sorted(lines)

@@ -12,14 +12,17 @@ from numpy.typing import NDArray
 
 from experiments import words
 from experiments.clock.tables import packed, summary_of
-from experiments.common import Results, Run, Size, Transformer, made, parameters, seconds_of, train
+from experiments.common import Results, Size, Transformer, made, parameters, seconds_of, train
 from experiments.encodings import ENCODINGS, matched_hidden
+from experiments.stored import Run
 
 RESULTS = Results(Path(__file__).parent / "results.jsonl")
 EVERY = 100  # steps between two points of a curve
 # Steps after which the table is stored, evenly spaced on a logarithmic scale.
-TABLE_STEPS = (0, 50, 100, 150, 200, 300, 400, 600, 800, 1000, 1250, 1500, 2000, 2500, 3000)
-TABLE_STEPS += (4000, 5000, 6000, 8000, 10_000, 12_000)
+TABLE_STEPS = (
+    *(0, 50, 100, 150, 200, 300, 400, 600, 800, 1000, 1250, 1500, 2000, 2500, 3000),
+    *(4000, 5000, 6000, 8000, 10_000, 12_000),
+)
 
 
 @dataclass(frozen=True)
@@ -116,6 +119,10 @@ def run(setting: Setting) -> Run:
     return done
 
 
+# The run that a test makes again, on a text that is at hand.
+SHORT = Setting(steps=60, warm_up=5, text="sonnets")
+
+
 # Which runs there are, in the order in which they are made
 
 
@@ -133,8 +140,7 @@ def series() -> dict[str, list[Setting]]:
         ],
         "prose": [Setting(text="prose", steps=3000, seed=seed) for seed in seeds],
         "next word": [Setting(task="next", steps=3000, seed=seed) for seed in seeds],
-        "plateau": [
-            Setting(encoding="none", steps=3000),
+        "plateau": [  # of masked verse in windows of 48, the experiment on order has it
             Setting(encoding="none", steps=3000, text="prose"),
             Setting(encoding="none", steps=3000, task="next"),
             Setting(encoding="none", steps=3000, seq_len=128),

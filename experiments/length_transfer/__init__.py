@@ -1,6 +1,6 @@
 """Which encodings still work on texts longer than those of the training? See `run`."""
 
-from experiments.common import Run, read_series
+from experiments.common import TEST_STREAM, read_series
 from experiments.length_transfer.model import (
     ENCODINGS,
     HEADS,
@@ -20,7 +20,6 @@ from experiments.length_transfer.run import (
     SIZES,
     STEPS,
     TASKS,
-    TEST_STREAM,
     VOCABULARY,
     Size,
     accuracy,
@@ -33,6 +32,7 @@ from experiments.length_transfer.run import (
     sources,
     train,
 )
+from experiments.stored import Run
 
 __all__ = [
     "ENCODINGS",
@@ -68,5 +68,8 @@ __all__ = [
 
 
 def stored(series: str = "all encodings") -> Run:
-    """A stored series, "all encodings", "named" or "controls": how it was made, and its "runs"."""
+    """A stored series: how it was made, and its "runs".
+
+    The series are "all encodings", "random table", "named" and "controls".
+    """
     return read_series(RESULTS, series)

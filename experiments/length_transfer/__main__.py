@@ -1,13 +1,14 @@
 """`python -m experiments.length_transfer`: which encodings work on texts longer than trained?
 
-Makes the runs that are missing, in three series: all encodings; which letter the RoPE models of
-*copy* name after their frequencies were changed; and a closer look at some of the models.
+Makes the runs that are missing, in four series: all encodings; a random table; which letter the
+RoPE models of *copy* name after their frequencies were changed; and a closer look at some models.
 """
 
 import argparse
 
 from experiments import common
 from experiments.length_transfer import controls, run
+from experiments.stored import Run
 
 
 def main() -> None:
@@ -18,14 +19,15 @@ def main() -> None:
     seeds = asked.seeds
     with common.pool(asked.workers) as processes:
 
-        def provenance() -> common.Run:
+        def provenance() -> Run:
             return run.provenance(seeds) | {"rates": run.rates(processes)}
 
-        def closer() -> common.Run:
+        def closer() -> Run:
             return run.closer_look(seeds)
 
         for series, made, jobs, one_run in (
             ("all encodings", provenance, run.jobs(seeds), run.run),
+            ("random table", closer, run.jobs_beside(seeds), run.run),
             ("named", closer, run.jobs_named(seeds), run.run_named),
             ("controls", closer, controls.jobs(seeds), controls.run),
         ):

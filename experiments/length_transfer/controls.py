@@ -14,7 +14,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 
-from experiments.common import Run, Transformer, seconds_of
+from experiments.common import TEST_STREAM, Transformer, seconds_of
 from experiments.length_transfer import run as lt
 from experiments.length_transfer.model import (
     LENGTH,
@@ -24,6 +24,7 @@ from experiments.length_transfer.model import (
     stretched,
 )
 from experiments.length_transfer.run import LENGTHS
+from experiments.stored import Run
 from pe_lib.torch import frequencies
 
 NEW = {"2L": 2.0, "4L": 4.0}  # how many times as long as in training
@@ -114,7 +115,7 @@ def rounded(share: Tensor | float) -> float:
 @torch.no_grad()
 def lowest_if_cut(model: nn.Module, seed: int) -> float:
     """How often *first* is right at the worst place of texts of 2L, if they are cut after L."""
-    (texts,) = lt.batches(lt.TEST_STREAM + seed, 1, lt.MEASURED, LENGTHS["2L"])
+    (texts,) = lt.batches(TEST_STREAM + seed, 1, lt.MEASURED, LENGTHS["2L"])
     right = model(texts[:, :LENGTH])[:, 1:].argmax(-1) == texts[:, :1]
     return rounded(right.double().mean(0).min())
 
@@ -127,7 +128,7 @@ def attention_on_answer(model: Transformer, task: str, seed: int) -> dict[str, f
     """
     found: dict[str, float] = {}
     for at in ("L", "2L"):
-        (texts,) = lt.batches(lt.TEST_STREAM + seed, 1, 128, LENGTHS[at])
+        (texts,) = lt.batches(TEST_STREAM + seed, 1, 128, LENGTHS[at])
         attention = last_attention(model, texts)
         scored, source = lt.sources(task, LENGTHS[at])
         source, scored = source[scored < LENGTH], scored[scored < LENGTH]
@@ -162,7 +163,7 @@ def early_and_late(share: Tensor) -> dict[str, float]:
 @torch.no_grad()
 def far_letters_hidden(model: Transformer, seed: int, layers: tuple[int, ...]) -> dict[str, float]:
     """How often *first* is right at 2L if these layers do not see letters L or more away."""
-    (texts,) = lt.batches(lt.TEST_STREAM + seed, 1, lt.MEASURED, LENGTHS["2L"])
+    (texts,) = lt.batches(TEST_STREAM + seed, 1, lt.MEASURED, LENGTHS["2L"])
     far = distances(LENGTHS["2L"]) >= LENGTH
     near_only = torch.zeros(far.shape).masked_fill(far, -math.inf)
     x = model.entered(texts)
@@ -259,7 +260,7 @@ def rows_used(model: Transformer, table: Tensor, seed: int) -> dict[str, float]:
     exchanged[[0, 9]] = exchanged[[9, 0]]
     order = torch.randperm(LENGTH - 1, generator=torch.Generator().manual_seed(seed))
     shuffled = torch.cat((torch.tensor([0]), 1 + order))
-    (texts,) = lt.batches(lt.TEST_STREAM + seed, 1, lt.MEASURED, LENGTH)
+    (texts,) = lt.batches(TEST_STREAM + seed, 1, lt.MEASURED, LENGTH)
     found = {}
     for name, rows, asked in (
         ("as trained", as_trained, 0),

@@ -8,6 +8,7 @@ from collections.abc import Callable
 
 import torch
 from torch import Tensor, nn
+from torch.nn import functional as F
 
 from experiments.common import Encoding, Size, Transformer
 from experiments.encodings import ALiBi
@@ -83,6 +84,19 @@ class Concatenate(Plain):
         return joined
 
 
+class RandomTable(Plain):
+    """Add rows drawn once for all models, as long as sinusoidal ones and never trained."""
+
+    def __init__(self, size: Size) -> None:
+        super().__init__(size)
+        draw = torch.Generator().manual_seed(0)
+        rows = torch.randn(size.seq_len, size.d_model, generator=draw)
+        self.rows = nn.Buffer(F.normalize(rows) * (size.d_model / 2) ** 0.5)
+
+    def enter(self, words: Tensor) -> Tensor:
+        return words + self.rows[: words.shape[1]]
+
+
 class Learned(Plain):
     """Add a trained table. Rows that training never reaches stay as they are drawn."""
 
@@ -149,6 +163,10 @@ ENCODINGS: dict[str, Callable[[Size], Encoding]] = {
     "alibi, no mask": lambda size: PlainALiBi(size, sided=False),
     "mask alone": lambda size: PlainALiBi(size, sloped=False),
 }
+
+
+# Beside the encodings that are compared: does it matter what the rows are, if each is another?
+BESIDE: dict[str, Callable[[Size], Encoding]] = {"random table": RandomTable}
 
 
 def transformer(

@@ -22,6 +22,7 @@ from torch.nn import functional as F
 from experiments import common
 from experiments.common import TEST_STREAM, TRAINING_STREAM, Transformer, seconds_of
 from experiments.length_transfer.model import (
+    BESIDE,
     DIGITS,
     ENCODINGS,
     HEADS,
@@ -105,7 +106,7 @@ def encoder(
 ) -> Transformer:
     """The model of a run as it starts."""
     shape = common.Size(size.d_model, size.layers, heads, LENGTHS["4L"], VOCABULARY)
-    return transformer(ENCODINGS[code], shape, size.d_hidden, causal=causal)
+    return transformer((ENCODINGS | BESIDE)[code], shape, size.d_hidden, causal=causal)
 
 
 def parameters(code: str, size: Size = SMALL) -> int:
@@ -230,6 +231,13 @@ def jobs(seeds: int) -> list[Job]:
         for seed in range(seeds)
         for task in TASKS
         for code in codes
+    ]
+
+
+def jobs_beside(seeds: int) -> list[Job]:
+    """The runs of encodings that are not among those compared, in the small model."""
+    return [
+        Job("small", code, task, seed) for seed in range(seeds) for task in TASKS for code in BESIDE
     ]
 
 

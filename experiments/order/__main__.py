@@ -1,7 +1,7 @@
 """`python -m experiments.order`: what decides when a model starts to use the order of words?"""
 
 from experiments.common import command
-from experiments.order.run import RESULTS, run, series
+from experiments.order.run import RESULTS, SHORT, run, series
 
 if __name__ == "__main__":
-    command(__doc__ or "", series(), run, RESULTS, seconds_a_step={48: 0.035})
+    command(__doc__ or "", series(), run, RESULTS, SHORT, seconds_a_step={48: 0.035})

@@ -9,8 +9,9 @@ from typing import Any
 import torch
 
 from experiments import words
-from experiments.common import Results, Run, Size, Transformer, made, parameters, seconds_of, train
+from experiments.common import Results, Size, Transformer, made, parameters, seconds_of, train
 from experiments.encodings import ENCODINGS, matched_hidden
+from experiments.stored import Run
 
 RESULTS = Results(Path(__file__).parent / "results.jsonl")
 EVERY = 50  # steps between two points of a curve: so finely is the step known at which it falls
@@ -112,6 +113,10 @@ def run(setting: Setting) -> Run:
             "made": made(),
         }
     )
+
+
+# The run that a test makes again, on a text that is at hand.
+SHORT = Setting("score-rows-last", steps=60, warm_up=5, text="sonnets")
 
 
 # Which runs there are, in the order in which they are made

@@ -21,7 +21,6 @@ from torch.nn import functional as F
 from experiments import words
 from experiments.common import (
     Results,
-    Run,
     Size,
     Transformer,
     made,
@@ -39,6 +38,7 @@ from experiments.positions.results import (
     STEPS,
     best_rate,
 )
+from experiments.stored import Run
 from experiments.words import Batch, Corpus, losses, neighbours
 
 EVERY = 100  # steps between two points of a curve
@@ -92,7 +92,7 @@ class Setting:
 
 
 STORED = Results(RESULTS)
-SHORT = Results(RESULTS.with_name("short.jsonl"))  # the run that a test makes again
+SHORT = STORED.short  # the run that a test makes again
 
 
 def training_batches(text: Tensor, setting: Setting) -> Iterator[Batch]:
@@ -287,9 +287,11 @@ SEEDS, FIRST_SEEDS = range(5), range(3)  # the controls and the large model have
 MASKED_ONLY = ("alibi", "mask-alone")
 CONTROL_ONLY = ("rotary-norm-1", "add-small", "split-16-small", "add-learned-fast")
 # These belong to the experiment `order`.
-NOT_HERE = ("add-base-100", "add-base-10", "relative-bias-kernel")
-NOT_HERE += tuple(name for name in ENCODINGS if name.startswith("score-rows"))
-NOT_HERE += tuple(name for name in ENCODINGS if name.endswith(("-first", "-last")))
+NOT_HERE = tuple(
+    name
+    for name in ENCODINGS
+    if name.startswith(("score-rows", "add-base")) or name.endswith(("-first", "-last", "-kernel"))
+)
 LARGE = ("none", "add", "project", "split-32", "untied", "rotary")
 
 

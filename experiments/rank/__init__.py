@@ -1,6 +1,6 @@
 """Does the rank of the positions decide whether adding works? See `run`."""
 
-from experiments.common import Run, read_series
+from experiments.common import read_series
 from experiments.rank.run import (
     RANKS,
     RESULTS,
@@ -11,6 +11,7 @@ from experiments.rank.run import (
     read_off,
     table,
 )
+from experiments.stored import Run
 
 __all__ = [
     "RANKS",

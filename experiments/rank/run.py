@@ -21,9 +21,9 @@ from torch import Tensor, nn
 
 from experiments import common
 from experiments import length_transfer as lt
-from experiments.common import Results, Size, Transformer, seconds_of
+from experiments.common import TRAINING_STREAM, Results, Size, Transformer, seconds_of
 from experiments.length_transfer.model import Plain, transformer
-from experiments.length_transfer.run import BATCH, TRAINING_STREAM, fit
+from experiments.length_transfer.run import BATCH, fit
 
 RANKS, WAYS, WORDS = (2, 8, 32, 62), ("add", "join"), ("trained", "as drawn")
 LENGTH = D_MODEL = 64

@@ -50,6 +50,10 @@ OLDER_BASES = {
 INTERVALS = ("sliding_window_pattern", "_sliding_window_pattern", "global_attn_every_n_layers")
 
 
+# Kinds of layers that have no attention, and so nothing to turn.
+WITHOUT_ATTENTION = ("conv", "linear_attention", "mamba", "mamba2", "recurrent")
+
+
 class ConfigurationError(ValueError):
     """A configuration that cannot be read; the message says which field, and what is allowed."""
 
@@ -174,6 +178,8 @@ def rotary_settings(
     UnknownFamily
         A ``ValueError``, if the layout of the ``model_type`` is not known. It is never guessed.
 
+    Examples
+    --------
     >>> settings = rotary_settings(
     ...     {"model_type": "llama", "head_dim": 64, "num_hidden_layers": 2, "rope_theta": 500_000}
     ... )
@@ -242,7 +248,7 @@ def _text_model(fields: Fields) -> Fields:
         part = fields.get(name)
         if isinstance(part, Mapping):
             inner = _text_model(dict(part))
-            if "model_type" not in inner:  # old files of larger models leave it out
+            if inner.get("model_type") is None:  # old files of larger models leave it out
                 own = family_of(fields.get("model_type"))
                 inner["model_type"] = own.get("text", fields.get("model_type"))
             return inner
@@ -268,6 +274,7 @@ class _Reader:
             if older in fields:
                 fields.setdefault(name, fields[older])
         self.given = fields
+        self.nulls = {name for name, value in given.items() if value is None}
         self.model_type = str(given.get("model_type"))
 
     def field(self, name: str) -> Any:
@@ -318,7 +325,7 @@ class _Reader:
         count = self.integer("num_hidden_layers")
         if count > 100_000:
             raise ConfigurationError(f"num_hidden_layers must be at most 100,000, got {count:,}")
-        field = self.family.get("kinds", "layer_types")
+        field = "layer_types" if "layer_types" in self.given else "layers_block_type"
         kinds = self.given.get(field)
         if kinds is not None:
             if not isinstance(kinds, list | tuple) or not all(isinstance(k, str) for k in kinds):
@@ -347,7 +354,13 @@ class _Reader:
     def unturned(self, kinds: list[str | None]) -> set[int]:
         """The layers that leave the rotation out."""
         rule = self.family.get("unturned", {})
+        if self.family.get("read") == "function":
+            self.sources["layers"] = "not known: of this family the function alone was watched"
+            return {i for i, kind in enumerate(kinds) if kind in WITHOUT_ATTENTION}
         if "types" in rule:
+            window = rule.get("unless_null")
+            if window is not None and window in self.nulls:
+                return set()
             return {i for i, kind in enumerate(kinds) if kind in rule["types"]}
         if "list" in rule:
             flags = self.given.get(rule["list"])
@@ -360,8 +373,6 @@ class _Reader:
                     f"{check.brief(flags)}"
                 )
             return {i for i, flag in enumerate(flags) if not flag}
-        if "all_but" in rule:
-            return {i for i in range(len(kinds)) if i not in set(rule["all_but"])}
         return set()
 
     # ---- Fields of the rotation
@@ -406,7 +417,9 @@ class _Reader:
             given["partial_rotary_factor"] = default["partial_rotary_factor"]
         return given
 
-    def rotation(self, kind: str | None, width: int, parameters: Fields) -> LayerRotation | None:
+    def rotation(
+        self, kind: str | None, width: int, parameters: dict[str | None, Any]
+    ) -> LayerRotation | None:
         kind = self.family.get("labels", {}).get(kind, kind)
         given = parameters.get(kind, parameters.get(None))
         if given is None:
@@ -487,6 +500,8 @@ class _Reader:
             is_long = (self.seq_len or 1) > given["original_max_position_embeddings"]
             given["attention_factor"] = given["long_mscale" if is_long else "short_mscale"]
         field = self.family.get("rotary_dim")
+        if "rotary_dim" in self.given and "partial_rotary_factor" not in self.given:
+            field = "rotary_dim"  # released files of MiniMax-M2
         if field is not None and self.field(field) is not None:
             given["partial_rotary_factor"] = self.integer(field) / width
         elif self.family.get("width") == "qk_rope_head_dim":

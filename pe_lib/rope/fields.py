@@ -102,7 +102,8 @@ def checked(name: str, value: Any) -> Any:
     if name in ("rope_type", "type"):
         return value
     if name in LENGTHS:
-        if isinstance(value, float) and value.is_integer():  # JSON files have 32768.0
+        whole = isinstance(value, float) and value.is_integer()
+        if whole and name != "seq_len":  # files have 32768.0
             value = int(value)
         return check.integer(name, value, at_least=LENGTHS[name])
     if name == "truncate":

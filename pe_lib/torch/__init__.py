@@ -36,7 +36,7 @@ from pe_lib.torch.functions import (
     sinusoidal_encoding,
     sinusoidal_table,
 )
-from pe_lib.torch.rotary import RotaryPositionalEncoding
+from pe_lib.torch.rotary import RotaryPositionalEncoding, rotary_modules
 from pe_lib.torch.sinusoidal import SinusoidalPositionalEncoding
 
 __all__ = [
@@ -48,6 +48,7 @@ __all__ = [
     "convert_layout",
     "frequencies",
     "rotary_frequencies",
+    "rotary_modules",
     "rotate",
     "rotation_matrix",
     "similarity",

@@ -208,7 +208,7 @@ class CachedPositions(nn.Module, Generic[Rows]):
                 rows = map_rows(lambda before, new: torch.cat((before[:kept], new)), old, rows)
         if all(map(is_ordinary, rows)):
             if old is not None and key in self._cache.captured:
-                self._cache.captured.remove(key)
+                self._cache.captured.discard(key)
                 self._cache.replaced.append(old)
             self._cache.rows[key] = rows
             self._cache.computed[key] = 0

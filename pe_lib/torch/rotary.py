@@ -2,15 +2,16 @@
 
 from collections.abc import Sequence
 from functools import partial
-from typing import NamedTuple, SupportsFloat, SupportsIndex
+from typing import Any, NamedTuple, Self, SupportsFloat, SupportsIndex
 
 import torch
 from numpy.typing import ArrayLike
 from torch import Tensor
 
+from pe_lib import _angles
 from pe_lib import _checks as check
 from pe_lib._checks import Layout
-from pe_lib.rope import RotaryFrequencies
+from pe_lib.rope import LayerRotation, RotaryFrequencies, rotary_settings
 from pe_lib.torch._angles import (
     contiguous_table,
     encode,
@@ -57,20 +58,26 @@ class RotaryPositionalEncoding(CachedPositions[Factors]):
 
     The sense of turning is that of RoFormer and Llama, q · T(−position), so a score depends on
     positions through their difference alone. The module has no parameter and no buffer. It caches
-    the cosines and sines of up to ``max_len`` positions, made as they are needed. Sequences may run
-    on past ``max_len``: the cache doubles then. A call that starts further on computes its own. One
-    module may serve all layers.
+    cosines and sines from position 0 on, made as they are needed, and shared by modules of equal
+    settings. The cache grows with a sequence or a batch; single positions further on are computed.
 
-    ``frequencies=`` takes one frequency for each pair that is turned, in place of those of the base
-    (rope_theta in other libraries): linear, NTK-aware, YaRN and Llama 3 scaling are other
-    frequencies. ``attention_factor`` multiplies cosines and sines, and so queries and keys, as YaRN
-    and LongRoPE need it: without their factor the scores of such a model are too small.
-    ``rotary_dim`` is the number of entries, from the first, that are turned; all by default.
-    ``layout="interleaved"`` pairs neighbouring entries (RoFormer, and Meta's own code of Llama),
-    ``"split"`` pairs entry i with entry i + rotary_dim/2 (GPT-NeoX, and Llama in transformers).
+    `from_config` makes the module of a layer from a ``config.json``. By hand:
+
+    ``layout`` has no default, because the wrong one raises no error. ``"split"`` pairs entry i with
+    entry i + rotary_dim/2: rotate_half in transformers, NEOX, ``interleaved=False``, MLX's
+    ``traditional=False``. ``"interleaved"`` pairs entries 2i and 2i + 1: RoFormer, GPT-J, Meta's
+    own files of Llama, llama.cpp's NORM.
+
+    ``base`` is rope_theta in other libraries. ``frequencies=`` takes its place: the pair that
+    `rotary_frequencies` returns, with its attention factor and the number of entries that turn, or
+    one frequency for each pair. Linear, NTK-aware, YaRN and Llama 3 scaling are other frequencies.
+    ``attention_factor`` multiplies cosines and sines, and so queries and keys, as YaRN and LongRoPE
+    need it: without their factor the scores of such a model are too small. ``rotary_dim`` is the
+    number of entries, from the first, that turn: all of them, or what the pair says.
 
     ``seq_dim`` names the axis of x that counts positions. The default, −2, assumes
-    (batch, heads, seq, head_dim); ``seq_dim=-3`` is for (batch, seq, heads, head_dim).
+    (batch, heads, seq, head_dim); ``seq_dim=1`` is for (batch, seq, heads, head_dim), and for
+    (batch, seq, head_dim) too.
 
     ``pair_axes`` is for positions of several axes, such as those of an image or a video: one
     integer for each pair says which axis of the positions turns it. Then ``positions`` has one more
@@ -78,14 +85,17 @@ class RotaryPositionalEncoding(CachedPositions[Factors]):
     column of a patch. Both halves need the same ``frequencies``, those of a head of half the width,
     given twice: without them, the rows would get the fast pairs and the columns the slow ones.
     Qwen2-VL's M-RoPE with sections (16, 24, 24) of time, height and width is
-    ``pair_axes=[0] * 16 + [1] * 24 + [2] * 24``. A call without ``positions`` takes the index of
-    the token along every axis. M-RoPE means this for text; patches of an image need ``positions``.
+    ``pair_axes=[0] * 16 + [1] * 24 + [2] * 24``; ERNIE 4.5 VL's with (22, 22, 20) is
+    ``[1, 2] * 22 + [0] * 20``, in the interleaved layout. A call without ``positions`` takes the
+    index of the token along every axis. M-RoPE means this for text; patches of an image need
+    ``positions``.
 
     The arguments are fixed when the module is made; for others, make a new one.
 
     Moving query and key on by the same distance leaves their score as it was:
 
-    >>> rotary, (q, k) = RotaryPositionalEncoding(8), torch.randn(2, 1, 4, 10, 8)
+    >>> rotary = RotaryPositionalEncoding(8, layout="split")
+    >>> q, k = torch.randn(2, 1, 4, 10, 8)
     >>> def score(n):  # q and k are (batch, heads, seq, head_dim)
     ...     return rotary(q, offset=n) @ rotary(k, offset=n).mT
     >>> torch.allclose(score(3), score(1003), atol=1e-4)
@@ -146,6 +156,71 @@ class RotaryPositionalEncoding(CachedPositions[Factors]):
             pair_axes=self.pair_axes,
         )
         self._is_made = True
+
+    @classmethod
+    def from_config(
+        cls,
+        config: Any,
+        *,
+        layer: SupportsIndex | None = None,
+        seq_len: SupportsIndex | None = None,
+        seq_dim: SupportsIndex = -2,
+    ) -> Self:
+        """The module of one layer of a model, from the model's ``config.json``.
+
+        ``config`` is what `pe_lib.rope.rotary_settings` takes: a path, a JSON text, a dictionary,
+        or a configuration of transformers. Layout, width, part, frequencies, factor and axes of
+        positions are read from it. ``layer`` counts from 0, and may be left out where all layers
+        turn alike. ``seq_len`` is the longest text, for scalings that depend on it. For all layers
+        at once, `rotary_modules`.
+
+        Some families, such as DeepSeek-V3, write split what they read interleaved, and this module
+        gives it back interleaved. Scores are equal; cached keys have another order than theirs.
+
+        Raises `ValueError` if the configuration cannot be read, if its family is not known, or if
+        the layer does not turn, and `NotImplementedError` where the last entries of a head turn.
+
+        >>> config = {"model_type": "qwen3", "num_hidden_layers": 2, "head_dim": 64}
+        >>> RotaryPositionalEncoding.from_config(config, layer=1).layout
+        'split'
+        """
+        number = None if seq_len is None else check.integer("seq_len", seq_len, at_least=1)
+        settings = rotary_settings(config, number)
+        if layer is None:
+            if len(set(settings.layers)) != 1:
+                raise ValueError(
+                    f"layer must be given, from 0 to {len(settings.layers) - 1}: the layers of "
+                    f"{settings.model_type!r} do not turn alike"
+                )
+            layer = 0
+        index = check.integer("layer", layer, at_least=0)
+        if index >= len(settings.layers):
+            raise ValueError(f"layer must be below {len(settings.layers)}, got {index}")
+        found = settings.layers[index]
+        if found is None:
+            raise ValueError(f"layer must be one that turns, got {index}, which does not")
+        return cls._of_layer(found, seq_dim)
+
+    @classmethod
+    def _of_layer(cls, layer: LayerRotation, seq_dim: SupportsIndex) -> Self:
+        if layer.rotary_start:
+            raise NotImplementedError(
+                f"the last {layer.rotary_dim} of {layer.head_dim} entries turn: make a module of "
+                f"width {layer.rotary_dim} for these entries, x[..., {layer.rotary_start}:]"
+            )
+        omega = layer.direction * torch.tensor(layer.frequencies, dtype=torch.float64)
+        return cls(
+            layer.head_dim,
+            layout=layer.layout,
+            frequencies=RotaryFrequencies(omega, layer.attention_factor),
+            seq_dim=seq_dim,
+            pair_axes=layer.pair_axes,
+        )
+
+    @property
+    def frequencies(self) -> Tensor:
+        """In radians a position, float64, one for each pair that turns."""
+        return torch.from_numpy(_angles.exact_frequencies(self.config).omega.copy())
 
     def forward(
         self,
@@ -253,7 +328,7 @@ class RotaryPositionalEncoding(CachedPositions[Factors]):
     ) -> tuple[Tensor, Tensor]:
         """Cosines and sines of ``positions`` as tensors, for other kernels.
 
-        Each is of shape (*positions.shape, rotary_dim/2), one entry a pair, as flash-attn takes
+        Each is of shape ``(*positions.shape, rotary_dim/2)``, one entry a pair, as flash-attn takes
         them; ``torch.cat((cos, cos), dim=-1)`` is what transformers hands to its layers. With
         ``pair_axes`` the first axis of the positions, that of their axes, is gone. The attention
         factor is included. ``dtype`` is any floating-point type: half types are rounded last.
@@ -373,3 +448,21 @@ def _other_settings(given: _Settings, own: _Settings) -> str:
         f"tables must be made by a module with {name}={check.brief(allowed)}, as this one, "
         f"got {check.brief(got)}"
     )
+
+
+def rotary_modules(
+    config: Any, *, seq_len: SupportsIndex | None = None, seq_dim: SupportsIndex = -2
+) -> list[RotaryPositionalEncoding | None]:
+    """For each layer of a model its `RotaryPositionalEncoding`, or None where nothing turns.
+
+    Layers that turn alike share one module. The arguments are those of
+    `RotaryPositionalEncoding.from_config`.
+
+    >>> config = {"model_type": "cohere2", "num_hidden_layers": 4, "head_dim": 64}
+    >>> [module is not None for module in rotary_modules(config)]
+    [True, True, True, False]
+    """
+    number = None if seq_len is None else check.integer("seq_len", seq_len, at_least=1)
+    settings = rotary_settings(config, number)
+    made = {kind: RotaryPositionalEncoding._of_layer(kind, seq_dim) for kind in settings.kinds}
+    return [None if layer is None else made[layer] for layer in settings.layers]

@@ -1,13 +1,16 @@
 """A small model of `experiments/common.py`, its words, and made-up results of its runs."""
 
+from collections.abc import Iterator
 from typing import Any
 
+import pytest
 import torch
 from torch import Tensor
 
 from experiments.common import Size, Transformer
 from experiments.encodings import ENCODINGS
-from experiments.positions.results import PLAIN, Run
+from experiments.positions.results import PLAIN
+from experiments.stored import Run
 
 TINY = Size(d_model=64, layers=2, heads=4, seq_len=12, vocabulary=50)
 EVERYWHERE = torch.arange(TINY.seq_len)
@@ -40,3 +43,12 @@ class Recorder(torch.optim.SGD):
 
     def step(self, closure: Any = None) -> None:  # type: ignore[override]
         Recorder.rates.append(self.param_groups[0]["lr"])
+
+
+@pytest.fixture(autouse=True)
+def one_thread() -> Iterator[None]:
+    """As in the experiment, because the order of sums may depend on the number of threads."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)

@@ -7,14 +7,15 @@ import pytest
 import torch
 
 from experiments import common, length_transfer
+from experiments.common import TEST_STREAM, Attention
 from experiments.length_transfer import controls
 from experiments.length_transfer import run as lt
-from experiments.length_transfer.model import Rotary, rotary_of, transformer
+from experiments.length_transfer.model import HEADS, LENGTH, Rotary, rotary_of, transformer
 
 STORED: dict[str, Any] = length_transfer.stored("controls")
 TRANSFER: dict[str, Any] = length_transfer.stored()
 SEEDS = STORED["settings"]["seeds"]
-L = lt.LENGTH
+L = LENGTH
 
 
 def test_stored_results_are_whole_and_of_this_code() -> None:
@@ -57,10 +58,10 @@ def test_hidden_letters_do_not_reach_the_answer() -> None:
     """A layer that is kept from far letters gives the early places what it gives them in a text
     without far letters. Afterwards nothing is hidden any more."""
     torch.manual_seed(0)
-    model = transformer(Rotary, common.Size(64, 1, lt.HEADS, 4 * L, lt.VOCABULARY), 128)
+    model = transformer(Rotary, common.Size(64, 1, HEADS, 4 * L, lt.VOCABULARY), 128)
     whole = controls.far_letters_hidden(model, 0, ())
     hidden = controls.far_letters_hidden(model, 0, (0,))
-    (texts,) = lt.batches(lt.TEST_STREAM, 1, lt.MEASURED, 2 * L)
+    (texts,) = lt.batches(TEST_STREAM, 1, lt.MEASURED, 2 * L)
     with torch.no_grad():
         near = [model(texts[:, : at + L])[:, at].argmax(-1) for at in range(1, L)]
     right = [(answer == texts[:, 0]).double().mean() for answer in near]
@@ -74,12 +75,13 @@ def test_attention_is_that_of_the_model() -> None:
     torch.manual_seed(0)
     model = lt.encoder("rotary")
     attend = model.layers[-1].attend
+    assert isinstance(attend, Attention)
     (texts,) = lt.batches(0, 1, 1, 2 * L)
     seen: list[torch.Tensor] = []
     attend.register_forward_hook(lambda _, inputs, result: seen.extend((inputs[0], result)))
     with torch.no_grad():
         for part in (attend.qkv.weight, attend.qkv.bias):
-            values = part[-64:].unflatten(0, (lt.HEADS, -1))
+            values = part[-64:].unflatten(0, (HEADS, -1))
             values[:] = values[0].clone()
         attend.out.weight.copy_(torch.eye(64))
         attend.out.bias.zero_()
@@ -88,7 +90,7 @@ def test_attention_is_that_of_the_model() -> None:
         x, result, *_ = seen
         (same_values,) = attend.qkv(x)[..., -16:]
     assert weights.shape == (2 * L, 2 * L)
-    heads = result[0].unflatten(-1, (lt.HEADS, -1))
+    heads = result[0].unflatten(-1, (HEADS, -1))
     assert (heads.mean(dim=1) - weights @ same_values).abs().max() < 1e-6
 
 
@@ -107,8 +109,9 @@ def test_frequencies_and_factor_reach_every_layer() -> None:
     torch.manual_seed(0)
     model = lt.encoder("rotary")
     with torch.no_grad():  # so that attention decides the answers
-        for layer in model.layers:
-            layer.attend.qkv.weight *= 10
+        for part in model.modules():
+            if isinstance(part, Attention):
+                part.qkv.weight *= 10
     omega = rotary_of(model).omega
     found = {
         (scale, factor): controls.with_frequencies(

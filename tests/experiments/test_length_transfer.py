@@ -12,10 +12,12 @@ from torch import Tensor, nn
 
 import pe_lib.torch
 from experiments import length_transfer
-from experiments.common import Size
+from experiments.common import TEST_STREAM, TRAINING_STREAM, Size
 from experiments.length_transfer import run as experiment
 from experiments.length_transfer.model import (
     ENCODINGS,
+    HEADS,
+    LENGTH,
     WAYS,
     WAYS_NAMED,
     code_values,
@@ -23,7 +25,7 @@ from experiments.length_transfer.model import (
     stretched,
 )
 
-L = experiment.LENGTH
+L = LENGTH
 STORED: dict[str, Any] = length_transfer.stored()
 SEEDS = STORED["settings"]["seeds"]
 NAMED: dict[str, Any] = length_transfer.stored("named")
@@ -120,7 +122,7 @@ def test_what_the_codes_share_starts_the_same() -> None:
 
 def test_training_and_test_sequences_differ() -> None:
     """torch's generator looks at the lowest 32 bits of a seed only."""
-    seeds = [experiment.TRAINING_STREAM, experiment.TEST_STREAM]
+    seeds = [TRAINING_STREAM, TEST_STREAM]
     trained, tested = (next(experiment.batches(seed, 1, 4, L)) for seed in seeds)
     assert not (trained[:, None] == tested[None]).all(dim=-1).any()
     assert max(seeds) + 1000 < 2**32
@@ -212,13 +214,13 @@ def test_right_answers_are_counted_on_fresh_sequences(monkeypatch: pytest.Monkey
     monkeypatch.setattr(experiment, "batches", batches)
     assert experiment.accuracy(Copy(), "copy", 48, seed=3) == 1
     assert experiment.accuracy(Copy(), "block", 48, seed=3) < 0.5
-    assert seeds == [experiment.TEST_STREAM + 3] * 2
+    assert seeds == [TEST_STREAM + 3] * 2
 
 
 def test_the_rate_falls_to_zero_in_a_line(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(torch.optim, "Adam", Recorder)
     model = experiment.encoder("none")
-    shown = experiment.batches(0, 4, 2, experiment.LENGTH)
+    shown = experiment.batches(0, 4, 2, LENGTH)
     experiment.fit(model, "copy", shown, 4, 1.0)
     assert Recorder.rates == pytest.approx([1, 0.75, 0.5, 0.25])
 
@@ -230,7 +232,21 @@ def test_frequencies_are_stretched_from_those_of_training() -> None:
     rotary_of(twice).stretch("YaRN", 4)
     omegas = [rotary_of(model).omega for model in (once, twice)]
     assert torch.equal(*omegas)
-    trained = pe_lib.torch.frequencies(experiment.SMALL.d_model // experiment.HEADS).double()
+    trained = pe_lib.torch.frequencies(experiment.SMALL.d_model // HEADS).double()
     expected = stretched(trained, "YaRN", 4)
     assert not torch.equal(expected, trained)
     assert torch.equal(omegas[0], expected)
+
+
+def test_a_random_table_is_one_table_as_long_as_the_sinusoids() -> None:
+    """In every model the same rows, which training does not change."""
+    first, second = (experiment.encoder("random table").encoding for _ in range(2))
+    rows = dict(first.named_buffers())["rows"]
+    assert torch.equal(rows, dict(second.named_buffers())["rows"])
+    assert not list(first.parameters())
+    torch.testing.assert_close(rows.norm(dim=1), torch.full((4 * L,), 32**0.5))
+
+
+def test_stored_runs_of_the_random_table_are_whole() -> None:
+    stored = length_transfer.stored("random table")
+    assert sorted(map(job, stored["runs"])) == sorted(experiment.jobs_beside(SEEDS))

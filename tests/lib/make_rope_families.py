@@ -1,7 +1,7 @@
 """The table of RoPE by model family, made by running the doctor over the installed transformers.
 
-``python tests/lib/make_rope_families.py`` writes ``pe_lib/rope/families.json``; with ``--check`` it compares
-instead, and with names of families it looks at these alone and prints what it read.
+``python tests/lib/make_rope_families.py`` writes ``pe_lib/rope/families.json``; with ``--check`` it
+compares instead, and with names of families it looks at these alone and prints what it read.
 
 Each family is built small, with random weights, from its own default configuration, and reads a few
 tokens while its rotation is watched: which layers call it and with what. The doctor then turns
@@ -73,6 +73,7 @@ SMALL: dict[str, Any] = {
     "first_k_dense_replace": LAYERS,
     "n_group": 1,
     "topk_group": 1,
+    "rotary_dim": 8,
     "vocab_size_per_layer_input": 64,
     "hidden_size_per_layer_input": 8,
     "num_layers": LAYERS,
@@ -81,6 +82,13 @@ SMALL: dict[str, Any] = {
     "zero_expert_num": 2,
     "text_vocab_size": 64,
     "codebook_size": 64,
+    "linear_num_value_heads": 2,
+    "linear_num_key_heads": 2,
+    "linear_key_head_dim": 16,
+    "linear_value_head_dim": 16,
+    "mamba_chunk_size": 8,
+    "mamba_d_state": 8,
+    "chunk_size": 8,
 }
 LATENT = {
     "num_key_value_heads": 4,
@@ -249,16 +257,7 @@ def watching(model_type: str, model: nn.Module, calls: list[Call]) -> Iterator[d
     now = {"layer": -1}
     embeddings: list[Embedding] = []
     norms: dict[int, set[str]] = defaultdict(set)
-    handles = []
-    for owner, parts in model.named_modules():
-        if isinstance(parts, nn.ModuleList) and len(parts) > 1 and ".0." not in f"{owner}.":
-            for index, layer in enumerate(parts):
-                handles.append(layer.register_forward_pre_hook(_set(now, index)))
-    for name, module in model.named_modules():
-        if re.search("rot|rope", type(module).__name__.lower()):
-            handles.append(module.register_forward_hook(_remember(embeddings), with_kwargs=True))
-        if NORMS.search(name):
-            handles.append(module.register_forward_hook(_norm(norms, now, name.split(".")[-1])))
+    handles = list(_hooks(model, now, embeddings, norms))
     code = sys.modules[type(model).__module__]
     patched = {
         name: value
@@ -268,12 +267,8 @@ def watching(model_type: str, model: nn.Module, calls: list[Call]) -> Iterator[d
 
     def watched(original: Callable[..., Any]) -> Callable[..., Any]:
         def call(*arguments: Any, **options: Any) -> Any:
-            used = tuple(
-                each
-                for each in embeddings
-                if {id(t) for t in _flat(each.output)}
-                & {id(t) for t in _flat([arguments, options])}
-            )
+            given = {id(tensor) for tensor in _flat([arguments, options])}
+            used = tuple(each for each in embeddings if {id(t) for t in _flat(each.output)} & given)
             before = bool(norms[now["layer"]])
             calls.append(Call(now["layer"], original, arguments, options, used, before))
             return original(*arguments, **options)
@@ -289,6 +284,23 @@ def watching(model_type: str, model: nn.Module, calls: list[Call]) -> Iterator[d
             setattr(code, name, value)
         for handle in handles:
             handle.remove()
+
+
+def _hooks(
+    model: nn.Module,
+    now: dict[str, int],
+    embeddings: list[Embedding],
+    norms: dict[int, set[str]],
+) -> Iterator[Any]:
+    """Hooks that keep the number of the layer, the cosines that were made, the norms that ran."""
+    for name, module in model.named_modules():
+        if isinstance(module, nn.ModuleList) and len(module) > 1 and ".0." not in f"{name}.":
+            for index, layer in enumerate(module):
+                yield layer.register_forward_pre_hook(_set(now, index))
+        if re.search("rot|rope", type(module).__name__.lower()):
+            yield module.register_forward_hook(_remember(embeddings), with_kwargs=True)
+        if NORMS.search(name):
+            yield module.register_forward_hook(_norm(norms, now, name.split(".")[-1]))
 
 
 def _set(now: dict[str, int], index: int) -> Callable[..., None]:
@@ -395,9 +407,22 @@ def _moved(value: Any, positions: Tensor) -> Any:
 # ---- The same where no small model runs: the module of cosines and the function, by themselves
 
 
+def default_config(model_type: str) -> Any:
+    """The family's default, with a width of heads where its own sizes give no whole one."""
+    kind = CONFIG_MAPPING[model_type]
+    config = kind()
+    width, heads = (
+        getattr(config, "hidden_size", None),
+        getattr(config, "num_attention_heads", None),
+    )
+    if width and heads and width % heads and getattr(config, "head_dim", None) is None:
+        return kind(head_dim=128)
+    return config
+
+
 def functions_alone(model_type: str) -> dict[str | None, doctor.Report]:
     """For each kind of layer the doctor's report on a family's own module and function."""
-    config = CONFIG_MAPPING[model_type]()
+    config = default_config(model_type)
     name = model_type_to_module_name(model_type)
     code = None
     for file in sorted((MODELS / name).glob("modeling_*.py")):
@@ -417,7 +442,8 @@ def functions_alone(model_type: str) -> dict[str | None, doctor.Report]:
     )
     if not kinds or apply is None:
         raise NotRead("its code has no module of cosines, or no function that turns by them")
-    module = kinds[0](config).eval()
+    rotary: Any = kinds[0]
+    module = rotary(config).eval()
     layer_kinds: list[str | None] = [None]
     if "layer_type" in inspect.signature(module.forward).parameters:
         layer_kinds = list(dict.fromkeys(config.layer_types))
@@ -483,7 +509,7 @@ KEPT = (
 def defaults_of(model_type: str) -> dict[str, Any]:
     """The fields that a file may leave out, and the names that this family gives them."""
     config = CONFIG_MAPPING[model_type]()
-    fields = {}
+    fields: dict[str, Any] = {}
     for name in KEPT:
         with contextlib.suppress(Exception):  # some families refuse a field that layers differ in
             value = getattr(config, name)
@@ -552,14 +578,25 @@ def labels(watched: Watched) -> Iterator[dict[str, Any]]:
 def unturned_rules(watched: Watched, turned: set[int]) -> Iterator[dict[str, Any]]:
     """Rules that may say which layers do not turn, the plainest first."""
     yield {}
+    if getattr(watched.config, "no_rope_layers", None):
+        yield {"unturned": {"list": "no_rope_layers"}}
     kinds = getattr(watched.config, "layer_types", None) or []
     still = sorted({kind for i, kind in enumerate(kinds) if i not in turned})
     yield {"unturned": {"types": still}}
-    yield {"unturned": {"list": "no_rope_layers"}}
 
 
-WIDTHS = ("head_dim", "hidden_size", "qk_rope_head_dim")
+WIDTHS = ("qk_rope_head_dim", "head_dim", "hidden_size")
 AXES_RULES = (None, "sections", "interleaved", "ernie", "alternate")
+
+
+def softmax_scales(model: Any) -> set[float]:
+    """The numbers that layers of attention name as their scaling."""
+    scales = {
+        getattr(module, "scaling", None)
+        for module in model.modules()
+        if "attention" in type(module).__name__.lower()
+    }
+    return {float(each) for each in scales if isinstance(each, int | float)}
 
 
 def dealing(rule: str | None, family: dict[str, Any]) -> dict[str, Any]:
@@ -589,43 +626,63 @@ def record(model_type: str) -> dict[str, Any]:
     if any(of_code(each) != of_code(first) for each in reports.values()):
         raise NotRead("its layers have different layouts")
     complete(family, first)
-    norms = sorted(set().union(*watched.norms.values())) if watched.norms else []
+    ran = set().union(*watched.norms.values())
+    norms = sorted(ran, key=lambda name: (not name.startswith("q"), name))
     if norms:
         family["norms"] = norms
         if not all(call.norms_before for call in watched.calls if watched.norms.get(call.layer)):
             family["norms_after"] = True
-    scales = {
-        float(module.scaling)
-        for module in watched.model.modules()
-        if "attention" in type(module).__name__.lower()
-        and isinstance(getattr(module, "scaling", None), int | float)
-    }
-    if scales == {1.0}:
+    if softmax_scales(watched.model) == {1.0}:
         family["scale"] = 1
     axes = [each.pair_axes for each in reports.values() if each.pair_axes]
     if axes:
         family["sections"] = np.bincount(axes[0]).tolist()
-    problems: list[str] = []
+    family = fitted(family, watched, reports, bool(axes))
+    if "types" in family.get("unturned", {}) and turns_without_window(model_type):
+        family["unturned"]["unless_null"] = "sliding_window"
+    return family
+
+
+def turns_without_window(model_type: str) -> bool:
+    """Whether full attention turns after all where no layer has a window, as in EXAONE 4."""
+    if getattr(CONFIG_MAPPING[model_type](), "sliding_window", None) is None:
+        return False
+    kinds = ["full_attention"] * LAYERS
+    try:
+        config = small_config(model_type, {"sliding_window": None, "layer_types": kinds}, ())
+        found = run(model_type, config, AutoModel.from_config(config).eval())
+    except Exception:  # anybody's code: a window may be needed
+        return False
+    return len({call.layer for call in found.calls}) == LAYERS
+
+
+def fitted(
+    family: dict[str, Any],
+    watched: Watched,
+    reports: dict[int, doctor.Report],
+    has_axes: bool,
+) -> dict[str, Any]:
+    """The family with the plainest rules by which the settings of all layers are what was read."""
     for label, rule, width, part, dealt in itertools.product(
         labels(watched),
         unturned_rules(watched, set(reports)),
         WIDTHS,
-        (None, "rotary_dim"),
-        AXES_RULES if axes else (None,),
+        ("rotary_dim", None) if getattr(watched.config, "rotary_dim", None) else (None,),
+        AXES_RULES if has_axes else (None,),
     ):
-        tried = family | label | rule
+        if width == "qk_rope_head_dim" and not hasattr(watched.config, width):
+            continue
+        tried: dict[str, Any] = family | label | rule | dealing(dealt, family)
         tried |= {"width": width} if width != "head_dim" else {}
         tried |= {"rotary_dim": part} if part else {}
-        tried |= dealing(dealt, family)
-        problems = disagreements(watched.config, reports, tried)
-        if not problems:
+        if not disagreements(watched.config, reports, tried):
             return tried
-    plainest = disagreements(watched.config, reports, family)
-    return family | {"disagreements": plainest}
+    return family | {"disagreements": disagreements(watched.config, reports, family)}
 
 
 def record_of_function(model_type: str, reason: str) -> dict[str, Any]:
     """The same from the function alone; which layers call it is then not known."""
+    config = default_config(model_type)
     try:
         reports = functions_alone(model_type)
     except NotRead:
@@ -636,14 +693,17 @@ def record_of_function(model_type: str, reason: str) -> dict[str, Any]:
     family = of_code(first) | defaults_of(model_type) | {"read": "function"}
     if first.pair_axes:
         family["sections"] = np.bincount(first.pair_axes).tolist()
-    for width, dealt in itertools.product(WIDTHS, AXES_RULES):
+    rules = AXES_RULES if first.pair_axes else (None,)
+    for width, dealt in itertools.product(WIDTHS, rules):
+        if width == "qk_rope_head_dim" and not hasattr(config, width):
+            continue
         tried = family | ({"width": width} if width != "head_dim" else {})
         tried |= dealing(dealt, family)
         with contextlib.suppress(ValueError, TypeError):
-            config = CONFIG_MAPPING[model_type]()
             settings = rotary_settings(config.to_dict(), family=tried)
             kinds = getattr(config, "layer_types", None) or [None] * len(settings.layers)
-            by_kind = dict(zip(kinds, settings.layers, strict=True))
+            pairs = zip(kinds, settings.layers, strict=True)
+            by_kind = {kind: layer for kind, layer in reversed(list(pairs)) if layer is not None}
             expected = [
                 by_kind[kind if kind in by_kind else next(iter(by_kind))] for kind in reports
             ]
@@ -731,18 +791,23 @@ def table(names: list[str]) -> tuple[dict[str, Any], dict[str, str]]:
     """The records of families, and why others have none."""
     found, unread = {}, {}
     for model_type in names:
+        start = time.perf_counter()
         try:
             found[model_type] = record(model_type)
         except NotRead as reason:
             unread[model_type] = str(reason)
         except Exception as error:  # anybody's code
             unread[model_type] = f"{type(error).__name__}: {error}".splitlines()[0][:200]
+        seconds = time.perf_counter() - start
+        if seconds > 5:
+            print(f"{model_type} took {seconds:.0f} s", file=sys.stderr, flush=True)
+    for model_type, family in list(found.items()):
+        if "disagreements" in family:
+            unread[model_type] = "; ".join(family["disagreements"])
+            del found[model_type]
     for model_type, family in list(found.items()):
         if "text" in family and family["text"] not in found:
             unread[model_type] = f"its text model {family['text']} is not in the table"
-            del found[model_type]
-        elif "disagreements" in family:
-            unread[model_type] = "; ".join(family["disagreements"])
             del found[model_type]
     return found, unread
 
@@ -769,7 +834,7 @@ def main() -> None:
         file=sys.stderr,
     )
     version = transformers.__version__
-    text = json_lines(version, found)
+    text = json_lines(version, found, list(unread))
     if arguments.check:
         same = TABLE.read_text(encoding="utf-8") == text
         sys.exit(0 if same else "the stored table differs: run tests/lib/make_rope_families.py")
@@ -777,14 +842,16 @@ def main() -> None:
         TABLE.write_text(text, encoding="utf-8")
 
 
-def json_lines(version: str, found: dict[str, Any]) -> str:
-    """One family a line, so that a change of one is one line of a diff."""
+def json_lines(version: str, found: dict[str, Any], unread: list[str]) -> str:
+    """One family a line, so that a change of one is one line of a diff; and those not read."""
     rows = [
         f"{json.dumps(name)}: {json.dumps(family, ensure_ascii=False)}"
         for name, family in sorted(found.items())
     ]
     body = ",\n".join(rows)
-    return f'{{"transformers": {json.dumps(version)}, "families": {{\n{body}\n}}}}\n'
+    rest = json.dumps(sorted(unread))
+    head = f'"transformers": {json.dumps(version)}'
+    return f'{{{head}, "families": {{\n{body}\n}}, "unread": {rest}}}\n'
 
 
 if __name__ == "__main__":

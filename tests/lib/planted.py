@@ -1,10 +1,13 @@
 """Rotary functions that are right, and the same with one fault each, for the doctor's own table.
 
-``python tests/lib/planted.py`` prints the table: faults planted, caught, and false alarms.
+``python tests/lib/planted.py`` prints the table, faults planted, caught and false alarms, and
+writes it to ``book/data/doctor_faults.json``.
 """
 
+import json
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,13 +20,13 @@ Array = NDArray[Any]
 Turn = Callable[[Array, Array], Array]
 
 BASE, WIDTH = 1_000_000.0, 64
-YARN = {
+YARN: dict[str, Any] = {
     "rope_type": "yarn",
     "rope_theta": BASE,
     "factor": 4.0,
     "original_max_position_embeddings": 32_768,
 }
-LLAMA3 = {
+LLAMA3: dict[str, Any] = {
     "rope_type": "llama3",
     "rope_theta": 500_000.0,
     "factor": 8.0,
@@ -31,7 +34,7 @@ LLAMA3 = {
     "high_freq_factor": 4.0,
     "original_max_position_embeddings": 8192,
 }
-PLAIN = {"rope_theta": BASE}
+PLAIN: dict[str, Any] = {"rope_theta": BASE}
 
 
 def bfloat16(values: Any) -> Array:
@@ -116,9 +119,7 @@ class Planted:
 
 def simple(name: str, code: str, kind: LayerRotation, **changed: Any) -> Planted:
     """A function that is right for another rotation than the one expected."""
-    import dataclasses
-
-    return Planted(name, code, rotation(dataclasses.replace(kind, **changed)), kind)
+    return Planted(name, code, rotation(replace(kind, **changed)), kind)
 
 
 def _with_positions(change: Callable[[Array], Array], kind: LayerRotation | None = None) -> Turn:
@@ -160,7 +161,7 @@ def _table(length: int, beyond: str) -> Turn:
 
 def _growing(x: Array, positions: Array) -> Array:
     """Dynamic NTK: frequencies follow the longest position of the call."""
-    fields = {
+    fields: dict[str, Any] = {
         "rope_theta": BASE,
         "rope_type": "dynamic",
         "factor": 4.0,
@@ -191,7 +192,7 @@ def _wrong_axis(x: Array, positions: Array) -> Array:
 
 
 def _batch_beside_heads(x: Array, positions: Array) -> Array:
-    """Cosines of (batch, seq, d) are broadcast against (heads, seq, d): silent where sizes agree."""
+    """Cosines of (batch, seq, d) beside (heads, seq, d), which is silent where sizes agree."""
     right = rotation(expected())
     if x.ndim == 2 or x.shape[0] != x.shape[1]:
         return right(x, positions)
@@ -219,7 +220,8 @@ def _mixed(x: Array, positions: Array) -> Array:
     if x.ndim == 4:
         angle = angle[:, np.newaxis]
     a, b = np.split(x, 2, axis=-1)
-    return x * np.cos(angle) + np.concatenate([-b, a], axis=-1) * np.sin(angle)
+    y: Array = x * np.cos(angle) + np.concatenate([-b, a], axis=-1) * np.sin(angle)
+    return y
 
 
 def _norm_inside(x: Array, positions: Array) -> Array:
@@ -404,7 +406,7 @@ def right_ones() -> list[Right]:
     half = lambda values: np.asarray(values).astype(np.float16).astype(np.float32)  # noqa: E731
     found = []
     for layout in ("split", "interleaved"):
-        for name, fields in {
+        scalings: dict[str, dict[str, Any]] = {
             "plain": PLAIN,
             "base 10,000": {"rope_theta": 10_000.0},
             "base 100,000,000": {"rope_theta": 1e8},
@@ -412,7 +414,8 @@ def right_ones() -> list[Right]:
             "ntk": {"rope_theta": 10_000.0, "rope_type": "ntk", "factor": 4.0},
             "yarn": YARN,
             "llama3": LLAMA3,
-        }.items():
+        }
+        for name, fields in scalings.items():
             for width, part in ((64, 64), (128, 128), (128, 32)):
                 kind = expected(fields, layout, width, rotary_dim=part)
                 label = f"{layout}, {name}, {part} of {width}"
@@ -453,8 +456,11 @@ def table() -> dict[str, Any]:
     return {"planted": rows, "right": len(right_ones()), "false_alarms": alarms}
 
 
+FILE = Path(__file__).parents[2] / "book" / "data" / "doctor_faults.json"
+
 if __name__ == "__main__":
     result = table()
+    FILE.write_text(json.dumps(result, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
     for row in result["planted"]:
         mark = "caught" if row["code"] in row["found"] else "MISSED"
         print(f"{mark}  {row['fault']:<45} {row['code']:<22} {', '.join(row['found'])}")

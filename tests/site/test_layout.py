@@ -73,9 +73,7 @@ def test_the_landing_page_opens_on_its_formula_its_first_door_and_its_clocks(
 
 def test_formulas_in_korean_keep_their_own_fonts_and_are_whole(browser: Browser) -> None:
     with visit(browser, (SITE / CHAPTERS[3]).as_uri(), **PHONE) as page:
-        page.locator(".admonition.dropdown", has=page.locator("[lang=ko]")).first.evaluate(
-            "fold => fold.querySelector('.toggle-button')?.click()"
-        )
+        page.locator(".fold > summary").evaluate_all("all => all.forEach((one) => one.click())")
         page.evaluate(SETTLE)
         formulas = page.locator("[lang=ko] mjx-container")
         assert formulas.count() >= 2
@@ -140,27 +138,39 @@ def test_the_landing_page_leads_to_the_table_of_model_families() -> None:
     assert link["href"] == "cheat_sheet.html#rope-by-model-family"
 
 
-def test_one_press_downloads_a_notebook() -> None:
+def test_the_menu_of_a_notebook_downloads_it_and_says_how_to_run_it(browser: Browser) -> None:
     for name in PAGES:
-        link = parsed(SITE / name).select(".bd-header-article a[download]")
+        link = parsed(SITE / name).select(".bd-header-article .run-this-page a[download]")
         assert len(link) == (name in NOTEBOOKS), name
         assert all(str(one["href"]).endswith(".ipynb") for one in link), name
+    with visit(browser, (SITE / CHAPTERS[3]).as_uri()) as page:
+        menu = page.locator(".run-this-page")
+        expect(menu).to_be_hidden()
+        page.get_by_role("button", name="Run or download this page").press("Enter")
+        expect(menu).to_be_visible()
+        expect(menu).to_contain_text("make lab")
+        page.keyboard.press("Escape")
+        expect(menu).to_be_hidden()
 
 
-def test_appendices_stand_in_the_order_of_their_letters() -> None:
-    titles = [parsed(SITE / name).select("article h1")[0].text for name in PAGES]
-    letters = [found[1] for title in titles if (found := re.match(r"Appendix (\w)\.", title))]
-    assert letters == sorted(letters) == list("ABCD")
+def test_the_contents_lead_to_what_is_read_and_the_end_of_a_page_to_the_checks() -> None:
+    for name in PAGES:
+        page = parsed(SITE / name)
+        links = [str(link["href"]) for link in page.select("#pst-primary-sidebar a[href]")]
+        assert not [link for link in links if "checks/" in link or "bibliography" in link], name
+        last = [str(link["href"]) for link in page.select("footer .footer-links a")]
+        here = name.removeprefix("book/")
+        for target, link in zip(["checks/index.html", "bibliography.html"], last, strict=True):
+            is_named = link.endswith(target.rpartition("/")[2])
+            assert is_named or (link == "#" and here == target), name
 
 
 def test_the_first_figure_of_a_page_is_its_first() -> None:
-    """Each figure has a number. In a chapter that of the chapter stands before it, and in an
-    appendix its letter."""
+    """Each figure has a number. In a chapter that of the chapter stands before it."""
     for name in NOTEBOOKS:
         page = parsed(SITE / name)
         numbers = [number.text.strip() for number in page.select("figcaption .caption-number")]
-        place = re.match(r"book/0?(\d+|c)_", name)
-        before = f"{place[1].upper()}." if place else ""
+        before = f"{chapters().index(name) + 1}." if name in chapters() else ""
         figures = range(1, len(page.select("figcaption")) + 1)
         assert figures or name not in CHAPTERS, name
         assert numbers == [f"Fig. {before}{count}" for count in figures], name
@@ -182,7 +192,7 @@ def test_a_page_waits_for_one_style_sheet_and_for_no_script() -> None:
 
 
 def test_boxes_that_fit_are_left_as_they_are(browser: Browser) -> None:
-    """The theme would mark each of them, which sets the page again (theme_script.py)."""
+    """The theme would mark each of them, which sets the page again (watchWide in book.js)."""
     with visit(browser, (SITE / "book/rotation.html").as_uri()) as page:
         boxes = page.locator("article pre")
         assert boxes.count() > 0

@@ -225,7 +225,6 @@ def test_ctrl_c_within_sphinx_ends_the_build(
         ("pe_book/live/figure.py", True),
         ("experiments/rank/__init__.py", True),
         ("experiments/rank/results.jsonl", True),
-        ("experiments/results/rank.json", True),
         ("book/data/minilm/extract.npz", True),
         ("requirements.txt", True),
         ("pe_lib/README.md", False),

@@ -36,24 +36,3 @@ def test_an_unknown_address_shows_the_page_that_says_so(address: str, site: Path
         urlopen(url + address)
     assert answer.value.code == 404
     assert answer.value.headers["Content-Type"] == "text/html"
-
-
-def test_a_page_that_is_commented_out_is_no_page(tmp_path: Path) -> None:
-    contents = """
-root: book/index
-parts:
-  - chapters:
-    # - file: book/withdrawn
-    - file: book/01
-      sections:
-      - file: book/checks/01
-  - chapters:
-    - file: book/02  # file: book/older
-"""
-    (tmp_path / "_toc.yml").write_text(contents, encoding="utf-8")
-    assert built_site.pages_in(tmp_path / "_toc.yml") == [
-        "book/index.html",
-        "book/01.html",
-        "book/checks/01.html",
-        "book/02.html",
-    ]

@@ -111,7 +111,7 @@ def test_a_site_leads_to_its_repository_and_names_its_own_address(tmp_path: Path
     shown = [str(link["href"]) for link in built.select(".article-header-buttons a[href^=http]")]
     assert [link for link in shown if "/issues/" not in link] == [
         f"https://mybinder.org/v2/gh/a/fork/fix/one?urlpath=lab/tree/{page}",
-        f"https://colab.research.google.com/github/a/fork/blob/fix/one/{page}",
+        f"https://colab.research.google.com/github/a/fork/blob/colab/{page}",
         "https://github.com/a/fork",
         f"https://github.com/a/fork/edit/fix/one/{page}",
     ]

@@ -103,7 +103,7 @@ def test_a_preview_that_starts_with_a_failure_waits_for_the_next_change(
     assert str(wrong) in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("name", ["experiments/positions.py", "experiments/results/rank.json"])
+@pytest.mark.parametrize("name", ["experiments/rank/run.py", "experiments/rank/results.jsonl"])
 def test_what_pages_read_of_the_experiments_is_watched_and_runs_them_again(
     name: str, built: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

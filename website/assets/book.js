@@ -68,6 +68,16 @@ function closeOutline() {
   outline?.addEventListener("click", ({ target }) => target.closest("a") && outline.close());
 }
 
+/** A link that leads into a fold opens it, and those around it, where the browser does not. */
+function openTarget() {
+  const target = document.querySelector(":target");
+  const folds = [];
+  for (let fold = target?.closest("details"); fold; fold = fold.parentElement.closest("details"))
+    if (!fold.open) folds.push(fold);
+  for (const fold of folds) fold.open = true;
+  if (folds.length) target.scrollIntoView();
+}
+
 function makeButton(text, press) {
   const button = document.createElement("button");
   button.type = "button";
@@ -158,7 +168,17 @@ function unmarkParts(place) {
 closeOutline();
 enlargeFigures();
 printLight();
+openTarget();
+window.addEventListener("hashchange", openTarget);
+document.addEventListener("click", ({ target }) => {
+  const link = target.closest?.("a[href]");
+  if (link?.hash && link.href === location.href) openTarget();
+});
 watchWide();
+// The theme's script, which comes after this one, would read the size of every box once the page has
+// loaded, and write into each whether the keyboard reaches it. On a slow phone this holds a long page
+// for half a second, and watchWide does the same work with observers.
+window.addEventListener("load", (event) => event.stopImmediatePropagation());
 nameSection();
 // Sphinx marks a page that was found in a timer of its own, which begins before this one.
 document.addEventListener("DOMContentLoaded", () => setTimeout(() => unmarkParts(document), 10));

@@ -1,4 +1,4 @@
-"""Pages that are filled with data: the ledger of the sources, the folklore, and the landing page.
+"""Pages that are filled with data: ledger, folklore, tables of RoPE, and the landing page.
 
 Each is a template of Jinja, which is rendered before MyST reads it. The claims of the ledger stand
 in book/data/claims.yml. The landing page asks for its live figure, for the minutes of pages, and
@@ -14,10 +14,19 @@ from docutils import nodes
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from sphinx.application import Sphinx
 
+import pe_lib.rope
 from pe_book import live
+from pe_lib.rope.families import FILE as FAMILY_FILE
 from website.extensions.folklore import DATA as FOLKLORE_DATA
 from website.extensions.folklore import PAGE as FOLKLORE
 from website.extensions.folklore import folklore
+from website.extensions.rope_tables import (
+    CONVENTIONS,
+    CONVENTIONS_PAGE,
+    FAMILIES,
+    conventions,
+    families,
+)
 from website.page_measures import BOOK, minutes
 from website.repository import repository_url
 
@@ -53,10 +62,14 @@ PAGES = {
     },
     LEDGER: ledger,
     FOLKLORE: folklore,
+    FAMILIES: families,
+    CONVENTIONS_PAGE: conventions,
 }
 DEPENDENCIES = {
     LEDGER: (CLAIMS, TEMPLATES / "ledger.md"),
     FOLKLORE: (FOLKLORE_DATA, TEMPLATES / "folklore.md"),
+    FAMILIES: (Path(pe_lib.rope.__file__).with_name(FAMILY_FILE), TEMPLATES / "rope_tables.md"),
+    CONVENTIONS_PAGE: (CONVENTIONS, TEMPLATES / "rope_tables.md"),
 }
 
 

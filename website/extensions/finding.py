@@ -18,6 +18,7 @@ import re
 import nbformat
 from sphinx.application import Sphinx
 
+from website.contents import chapters_in
 from website.page_measures import BOOK, measures_of
 
 OPENING = re.compile(
@@ -38,7 +39,7 @@ def open_page(app: Sphinx, page: str, source: list[str]) -> None:
     if not (BOOK.parent / f"{page}.ipynb").exists():
         return
     notebook = nbformat.reads(source[0], as_version=4)
-    is_read_whole = page == "book/tour" or (BOOK / "checks" / f"{page[5:]}.ipynb").exists()
+    is_read_whole = page in ("book/tour", *chapters_in())
     minutes = f"{measures_of(notebook).minutes} minutes, figures included" if is_read_whole else ""
     opening = notebook.cells[0]
     opening.source = marked_up(opening.source, minutes)

@@ -20,6 +20,7 @@ from website.finish.site import Site
 VIEW_BOX = re.compile(r'viewBox="0 0 ([\d.]+) ([\d.]+)"')
 EQUATION = re.compile(r" ([=≠<>≤≥≈]) ")
 PERCENTAGE = re.compile(r"(?<=\d) %")
+BEHIND_THE_PAGES = "Checks"  # the part of _toc.yml that the contents leave out
 KOREAN = re.compile(r"(\d*[가-힣]+(?:[ ,.·]+[가-힣]+)*)")
 
 
@@ -48,21 +49,22 @@ def submit_search(page: BeautifulSoup) -> None:
         form.append(button)
 
 
-def download_at_once(page: BeautifulSoup) -> None:
-    """One press brings the notebook. The menu around it offered the browser's own printing besides,
-    and the sources of the other pages, which nobody can run."""
+def offer_to_run(page: BeautifulSoup) -> None:
+    """The menu of downloads says how to run a notebook (templates/page.html). The theme's own has
+    the browser's printing besides, and the sources of the other pages, which nobody can run."""
+    run = page.select_one(".run-this-page")
     for menu in page.select(".dropdown-download-buttons"):
         link = menu.select_one("a.btn-download-source-button[href$='.ipynb']")
-        if link is None:
+        if link is None or run is None:
             menu.decompose()
             continue
-        name = "Download this notebook"
-        link.attrs = {"href": link["href"], "download": "", "title": name, "aria-label": name}
-        link["class"] = "btn download-notebook"
-        icon = page.new_tag("i", attrs={"class": "fas fa-download", "aria-hidden": "true"})
-        link.clear()
-        link.append(icon)
-        menu.replace_with(link)
+        name = "Run or download this page"
+        opens = {"type": "button", "class": "btn run-button", "popovertarget": str(run["id"])}
+        button = page.new_tag("button", attrs=opens | {"title": name})
+        button.append(page.new_tag("i", attrs={"class": "fas fa-download", "aria-hidden": "true"}))
+        menu.replace_with(button)
+        button.insert_after(run.extract())
+        run.select("a[download]")[0]["href"] = link["href"]
 
 
 def drop_hidden_toggles(page: BeautifulSoup) -> None:
@@ -70,6 +72,16 @@ def drop_hidden_toggles(page: BeautifulSoup) -> None:
     must not be those of the header that the book hides."""
     for button in page.select("#pst-header .sidebar-toggle"):
         button.decompose()
+
+
+def leave_out_checks(page: BeautifulSoup) -> None:
+    """The contents lead to what is read; to the checks and the bibliography the end of each page
+    leads (templates/footer_links.html)."""
+    for caption in page.select("#pst-primary-sidebar p.caption"):
+        pages = caption.find_next_sibling("ul")
+        if caption.get_text(strip=True) == BEHIND_THE_PAGES and pages is not None:
+            pages.decompose()
+            caption.decompose()
 
 
 def use_landmarks(page: BeautifulSoup) -> None:
@@ -103,26 +115,30 @@ def make_anchors_unique(page: BeautifulSoup) -> None:
         link["href"] = f"{address}#{anchor.replace('/', '-')}"
 
 
+def fold_boxes(page: BeautifulSoup) -> None:
+    """A folded box is a <details>: it opens without a script, also where the browser searches the
+    page or a link leads into it. Its title holds no link, because a press of it opens the box."""
+    for title in page.select("div.dropdown.admonition > p.admonition-title"):
+        for link in title.select("a"):
+            link.unwrap()
+        title.name = "summary"
+        box = title.parent
+        assert box is not None
+        box.name = "details"
+        box["class"] = " ".join(str(box["class"]).replace("dropdown", "fold").split())
+
+
 def fold_proofs(page: BeautifulSoup) -> None:
-    """A folded proof folds by itself: the toggle buttons need a title, and it has none."""
-    for proof in page.select("div.proof.dropdown:not(:has(> p.admonition-title))"):
+    """A folded proof has no title, and gets one."""
+    for proof in page.select("div.proof.dropdown:not(:has(> .admonition-title))"):
         proof.name = "details"
-        proof["class"] = "admonition proof proof-text proof-fold"
-        summary = page.new_tag("summary")
+        proof["class"] = "admonition proof proof-text proof-fold fold"
+        summary = page.new_tag("summary", attrs={"class": "admonition-title"})
         summary.string = "Proof"
         said = proof.p.find(string=re.compile(r"^Proof\.\s*")) if proof.p else None
         if said is not None:
             said.replace_with(re.sub(r"^Proof\.\s*", "", said))
         proof.insert(0, summary)
-
-
-def underline_no_blank(page: BeautifulSoup) -> None:
-    """In the title of a solution the link to the exercise begins with the blank before it."""
-    for link in page.select(".solution > .admonition-title > a"):
-        name = link.contents[0]
-        assert isinstance(name, NavigableString)
-        link.insert_before(" ")
-        name.replace_with(name.lstrip())
 
 
 def keep_together(page: BeautifulSoup) -> None:
@@ -172,9 +188,6 @@ def name_folds(page: BeautifulSoup) -> None:
     """A fold is named by its text, and that text is no paragraph."""
     for summary in page.select("summary[aria-label]"):
         del summary["aria-label"]
-    for summary in page.select("summary:has(> .toctree-toggle)"):
-        link = summary.find_previous("a")
-        summary["aria-label"] = f"Pages of {link.get_text()}" if link else "Pages"
     for text in page.select("summary > p"):
         text.name = "span"
 
@@ -249,15 +262,16 @@ def be_light_at_first(page: BeautifulSoup) -> None:
 
 # The fixes, in the order in which they run.
 FIXES: tuple[Callable[[BeautifulSoup], None], ...] = (
+    offer_to_run,  # before name_buttons: it makes one
     name_buttons,
     submit_search,
-    download_at_once,
     drop_hidden_toggles,
+    leave_out_checks,  # before use_landmarks, which makes captions headings
     use_landmarks,
     drop_withdrawn_roles,
-    make_anchors_unique,  # before fold_proofs: it looks for proofs that are a <div> still
+    make_anchors_unique,  # before the folds: it looks for proofs that are a <div> still
+    fold_boxes,
     fold_proofs,
-    underline_no_blank,
     keep_together,  # before name_languages, which cuts texts where Korean begins or ends
     keep_equations,
     keep_percentages,

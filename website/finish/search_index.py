@@ -43,7 +43,7 @@ ACCENTS = ("mover", "munder", "munderover")
 
 # What no reader searches for: live figures, folded source, what cells printed, the page's own ends.
 FURNITURE = """script, style, svg, .headerlink, .caption-number, .section-number, .live,
-    .cell_output > :not(figure), .cell-mark, .checked-by-running, .reading-line, .run-this-page,
+    .cell_output > :not(figure), .cell-mark, .checked-by-running, .reading-line,
     details.hide, .toctree-wrapper, .bd-sidenav, #references, #what-comes-next, .citation .label"""
 # What is searched but never quoted, since it does not stand alone.
 UNQUOTED = "figure, table, pre, .exercise, .solution, .proof-text"

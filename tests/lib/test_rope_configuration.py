@@ -1,0 +1,563 @@
+"""Settings read from a configuration, beside what transformers makes of the same fields."""
+
+import copy
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from transformers import AutoConfig
+from transformers.models.auto.configuration_auto import CONFIG_MAPPING
+
+from pe_lib.rope import (
+    RotarySettings,
+    UnknownFamily,
+    families,
+    rotary_frequencies,
+    rotary_settings,
+)
+from pe_lib.rope.configuration import ConfigurationError
+from pe_lib.torch import RotaryPositionalEncoding, rotary_modules
+
+# Fields as in the files of released models, new and old.
+LLAMA_2 = {
+    "model_type": "llama",
+    "hidden_size": 4096,
+    "num_attention_heads": 32,
+    "num_hidden_layers": 32,
+    "max_position_embeddings": 4096,
+}
+LLAMA_3_1 = LLAMA_2 | {
+    "rope_theta": 500000.0,
+    "max_position_embeddings": 131072,
+    "rope_scaling": {
+        "factor": 8.0,
+        "high_freq_factor": 4.0,
+        "low_freq_factor": 1.0,
+        "original_max_position_embeddings": 8192,
+        "rope_type": "llama3",
+    },
+}
+QWEN_3 = {
+    "model_type": "qwen3",
+    "head_dim": 128,
+    "hidden_size": 2560,
+    "num_attention_heads": 32,
+    "num_hidden_layers": 36,
+    "max_position_embeddings": 40960,
+    "rope_theta": 1000000,
+    "rope_scaling": {
+        "rope_type": "yarn",
+        "factor": 4.0,
+        "original_max_position_embeddings": 32768,
+    },
+}
+GEMMA_3 = {
+    "model_type": "gemma3_text",
+    "head_dim": 256,
+    "hidden_size": 2560,
+    "num_attention_heads": 8,
+    "num_hidden_layers": 34,
+    "sliding_window_pattern": 6,
+    "rope_theta": 1000000.0,
+    "rope_local_base_freq": 10000.0,
+    "rope_scaling": {"factor": 8.0, "rope_type": "linear"},
+    "query_pre_attn_scalar": 256,
+    "max_position_embeddings": 131072,
+}
+DEEPSEEK_V3 = {
+    "model_type": "deepseek_v3",
+    "hidden_size": 7168,
+    "num_attention_heads": 128,
+    "num_hidden_layers": 61,
+    "qk_nope_head_dim": 128,
+    "qk_rope_head_dim": 64,
+    "max_position_embeddings": 163840,
+    "rope_theta": 10000,
+    "rope_scaling": {
+        "beta_fast": 32,
+        "beta_slow": 1,
+        "factor": 40,
+        "mscale": 1.0,
+        "mscale_all_dim": 1.0,
+        "original_max_position_embeddings": 4096,
+        "type": "yarn",
+    },
+}
+PHI_3_5 = {
+    "model_type": "phi3",
+    "hidden_size": 3072,
+    "num_attention_heads": 32,
+    "num_hidden_layers": 32,
+    "max_position_embeddings": 131072,
+    "original_max_position_embeddings": 4096,
+    "rope_theta": 10000.0,
+    "rope_scaling": {
+        "type": "su",
+        "short_factor": np.linspace(1, 2, 48).round(3).tolist(),
+        "long_factor": np.linspace(1, 64, 48).round(3).tolist(),
+    },
+}
+QWEN_2_VL = {  # a flat file: the fields of the text model stand beside vision_config
+    "model_type": "qwen2_vl",
+    "hidden_size": 3584,
+    "num_attention_heads": 28,
+    "num_hidden_layers": 28,
+    "max_position_embeddings": 32768,
+    "rope_theta": 1000000.0,
+    "rope_scaling": {"type": "mrope", "mrope_section": [16, 24, 24]},
+    "vision_config": {"model_type": "qwen2_vl", "hidden_size": 3584},
+}
+GPT_NEOX = {
+    "model_type": "gpt_neox",
+    "hidden_size": 6144,
+    "num_attention_heads": 64,
+    "num_hidden_layers": 44,
+    "rotary_pct": 0.25,
+    "rotary_emb_base": 10000,
+    "max_position_embeddings": 2048,
+}
+MODERNBERT = {
+    "model_type": "modernbert",
+    "hidden_size": 768,
+    "num_attention_heads": 12,
+    "num_hidden_layers": 22,
+    "global_attn_every_n_layers": 3,
+    "global_rope_theta": 160000.0,
+    "local_rope_theta": 10000.0,
+    "max_position_embeddings": 8192,
+}
+SMOLLM_3 = {
+    "model_type": "smollm3",
+    "hidden_size": 2048,
+    "num_attention_heads": 16,
+    "num_hidden_layers": 36,
+    "no_rope_layers": [1, 1, 1, 0] * 9,
+    "rope_theta": 5000000.0,
+    "max_position_embeddings": 65536,
+}
+FILES = {
+    "llama 2": LLAMA_2,
+    "llama 3.1": LLAMA_3_1,
+    "qwen 3": QWEN_3,
+    "gemma 3": GEMMA_3,
+    "deepseek v3": DEEPSEEK_V3,
+    "phi 3.5": PHI_3_5,
+    "qwen 2 vl": QWEN_2_VL,
+    "gpt neox": GPT_NEOX,
+    "modernbert": MODERNBERT,
+    "smollm 3": SMOLLM_3,
+}
+SINGLE = 4e-6  # relative: a power and a few products in float32
+
+
+def of_transformers(file: dict[str, Any]) -> dict[str | None, tuple[Any, float]]:
+    """Frequencies and factor that a family's own module has, for each kind of layer."""
+    import importlib
+
+    from transformers.models.auto.configuration_auto import model_type_to_module_name
+
+    fields = copy.deepcopy(file)
+    model_type = fields.pop("model_type")
+    fields.pop("vision_config", None)
+    if fields.get("rope_scaling", {}).get("type") == "su":  # transformers wants it in both places
+        fields["rope_scaling"]["original_max_position_embeddings"] = 4096
+    if model_type == "qwen2_vl":
+        model_type = "qwen2_vl_text"
+    config = AutoConfig.for_model(model_type, **fields)
+    name = model_type_to_module_name(model_type)
+    code = importlib.import_module(f"transformers.models.{name}.modeling_{name}")
+    (kind,) = (
+        value
+        for key, value in vars(code).items()
+        if key.endswith("RotaryEmbedding")
+        and "Vision" not in key
+        and value.__module__ == code.__name__
+    )
+    module = kind(config)
+    kinds = getattr(module, "layer_types", None)
+    if not kinds:
+        return {None: (module.inv_freq, module.attention_scaling)}
+    return {
+        each: (getattr(module, f"{each}_inv_freq"), getattr(module, f"{each}_attention_scaling"))
+        for each in set(kinds)
+    }
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_old_files_mean_what_transformers_makes_of_them(name: str) -> None:
+    settings = rotary_settings(FILES[name])
+    theirs = of_transformers(FILES[name])
+    assert len(settings.kinds) == len(theirs)
+    for frequencies, factor in theirs.values():
+        assert any(
+            len(kind.frequencies) == len(frequencies)
+            and np.allclose(kind.frequencies, frequencies.numpy(), rtol=SINGLE, atol=0)
+            and kind.attention_factor == pytest.approx(factor)
+            for kind in settings.kinds
+        )
+
+
+def kinds_of(settings: RotarySettings) -> list[float | None]:
+    return [None if each is None else each.base for each in settings.layers]
+
+
+def test_which_layers_turn_and_by_what() -> None:
+    assert kinds_of(rotary_settings(LLAMA_2)) == [10_000.0] * 32
+    assert kinds_of(rotary_settings(SMOLLM_3)) == [5e6, 5e6, 5e6, None] * 9
+    assert kinds_of(rotary_settings(GEMMA_3)) == ([1e4] * 5 + [1e6]) * 5 + [1e4] * 4
+    assert kinds_of(rotary_settings(MODERNBERT)) == ([160_000.0, 1e4, 1e4] * 8)[:22]
+    gemma = rotary_settings(GEMMA_3)
+    sliding, full = gemma.kinds
+    assert (sliding.rope_type, full.rope_type) == ("default", "linear")
+    assert gemma.layers[0] is gemma.layers[1]  # shared
+
+
+def test_layout_part_and_axes() -> None:
+    (deepseek,) = rotary_settings(DEEPSEEK_V3).kinds
+    assert (deepseek.layout, deepseek.layout_out) == ("interleaved", "split")
+    assert (deepseek.head_dim, deepseek.rotary_dim) == (64, 64)
+    (neox,) = rotary_settings(GPT_NEOX).kinds
+    assert (neox.layout, neox.head_dim, neox.rotary_dim) == ("split", 96, 24)
+    (vision,) = rotary_settings(QWEN_2_VL).kinds
+    assert vision.pair_axes == (0,) * 16 + (1,) * 24 + (2,) * 24
+    (gptj,) = rotary_settings({"model_type": "gptj"}).kinds
+    assert (gptj.layout, gptj.head_dim, gptj.rotary_dim) == ("interleaved", 256, 64)
+    (nanochat,) = rotary_settings({"model_type": "nanochat"}).kinds
+    assert nanochat.direction == -1
+
+
+def test_a_text_model_within_a_larger_one() -> None:
+    inner = QWEN_3 | {"model_type": "qwen3"}
+    for file in (
+        {"model_type": "some_larger_model", "text_config": inner},
+        {"model_type": "gemma3", "text_config": dict(GEMMA_3)},
+        {"model_type": "gemma3", "text_config": GEMMA_3 | {"model_type": None}},
+        {"model_type": "qwen2_5_omni", "thinker_config": {"text_config": inner}},
+    ):
+        fields = json.loads(json.dumps(file))
+        settings = rotary_settings(fields)
+        assert len(settings.layers) in (34, 36)
+
+
+def test_fields_in_new_files_nested_by_kind_of_layer() -> None:
+    file = {
+        "model_type": "gemma3_text",
+        "head_dim": 256,
+        "num_hidden_layers": 3,
+        "layer_types": ["sliding_attention", "full_attention", "sliding_attention"],
+        "rope_parameters": {
+            "sliding_attention": {"rope_type": "default", "rope_theta": 1e4},
+            "full_attention": {"rope_type": "linear", "rope_theta": 1e6, "factor": 8.0},
+        },
+    }
+    assert kinds_of(rotary_settings(file)) == [1e4, 1e6, 1e4]
+    file["rope_parameters"]["full_attention"] = None  # type: ignore[index]
+    assert kinds_of(rotary_settings(file)) == [1e4, None, 1e4]
+
+
+def test_a_released_file_of_minimax_says_rotary_dim() -> None:
+    file = {"model_type": "minimax_m2", "head_dim": 128, "rotary_dim": 64, "rope_theta": 5e6}
+    theirs = AutoConfig.for_model("minimax_m2", head_dim=128, rotary_dim=64, rope_theta=5e6)
+    assert theirs.rope_parameters["partial_rotary_factor"] == 0.5
+    assert rotary_settings(file).kinds[0].rotary_dim == 64
+
+
+def test_exaone_turns_everywhere_where_it_has_no_window() -> None:
+    file = {"model_type": "exaone4", "num_hidden_layers": 8, "layer_types": ["full_attention"] * 8}
+    assert kinds_of(rotary_settings(file | {"sliding_window": 4096})) == [None] * 8
+    assert None not in rotary_settings(file | {"sliding_window": None}).layers
+
+
+def test_gemma_4_has_wider_heads_in_full_attention() -> None:
+    """In files of both forms: `global_head_dim`, and fields of single layers."""
+    base = CONFIG_MAPPING["gemma4_text"]().to_dict()
+    widths = {each.head_dim for each in rotary_settings(base).kinds}
+    assert widths == {256, 512}
+    older = {k: v for k, v in base.items() if k != "per_layer_config"} | {"global_head_dim": 512}
+    assert rotary_settings(older).layers == rotary_settings(base).layers
+    full = next(each for each in rotary_settings(base).kinds if each.head_dim == 512)
+    assert full.frequencies.count(0.0) == 192
+
+
+def test_lengths_decide_where_they_should() -> None:
+    short, long = (rotary_settings(PHI_3_5, n).kinds[0] for n in (4096, 4097))
+    assert short.frequencies != long.frequencies
+    assert rotary_settings(PHI_3_5).kinds[0] == short
+    assert short.attention_factor == long.attention_factor == pytest.approx(1.19024, abs=1e-4)
+    dynamic = LLAMA_2 | {"rope_scaling": {"type": "dynamic", "factor": 2.0}}
+    plain, grown = (rotary_settings(dynamic, n).kinds[0] for n in (4096, 8192))
+    expected = rotary_frequencies(
+        128,
+        rope_theta=1e4,
+        rope_type="dynamic",
+        factor=2,
+        max_position_embeddings=4096,
+        seq_len=8192,
+    )
+    assert grown.frequencies == tuple(expected.frequencies.tolist())
+    assert plain.frequencies != grown.frequencies
+
+
+def test_a_null_for_truncate_is_read_as_transformers_reads_it() -> None:
+    """It is False there, which leaves the ends of YaRN's ramp unrounded."""
+    fields: dict[str, Any] = dict(QWEN_3["rope_scaling"])  # type: ignore[call-overload]
+    for value in (True, False, None):
+        file = QWEN_3 | {"rope_scaling": fields | {"truncate": value}}
+        (frequencies, _), *_ = of_transformers(file).values()
+        np.testing.assert_allclose(
+            rotary_settings(file).kinds[0].frequencies, frequencies.numpy(), rtol=SINGLE
+        )
+    null = rotary_frequencies(128, rope_theta=1e6, **fields, truncate=None)
+    false = rotary_frequencies(128, rope_theta=1e6, **fields, truncate=False)
+    assert np.array_equal(null.frequencies, false.frequencies)
+
+
+def test_hunyuan_and_phi_moe_have_fields_of_their_own() -> None:
+    hunyuan = {
+        "model_type": "hunyuan_v1_dense",
+        "head_dim": 128,
+        "num_hidden_layers": 1,
+        "rope_theta": 10000.0,
+        "rope_scaling": {"type": "dynamic", "alpha": 1000.0, "factor": 1.0},
+    }
+    (kind,) = rotary_settings(hunyuan).kinds
+    expected = rotary_frequencies(128, rope_theta=1e4, rope_type="ntk", factor=1000.0)
+    assert kind.frequencies == tuple(expected.frequencies.tolist())
+    moe = PHI_3_5 | {"model_type": "phimoe", "head_dim": 96}
+    scaling = dict(PHI_3_5["rope_scaling"]) | {"short_mscale": 1.2, "long_mscale": 1.3}  # type: ignore[call-overload]
+    moe |= {"rope_scaling": scaling}
+    assert [rotary_settings(moe, n).kinds[0].attention_factor for n in (1, 5000)] == [1.2, 1.3]
+
+
+# ---- What is not rotation
+
+
+def test_what_is_not_rotation_is_listed() -> None:
+    said = "; ".join(rotary_settings(QWEN_3).not_rotation)
+    assert "q_norm" in said
+    assert "k_norm" in said
+    assert "before it" in said
+    assert "1/√128" in said
+    assert "1/√256 (query_pre_attn_scalar)" in "; ".join(rotary_settings(GEMMA_3).not_rotation)
+
+
+def test_deepseek_multiplies_its_softmax_scale() -> None:
+    from transformers.models.deepseek_v3.modeling_deepseek_v3 import yarn_apply_mscale
+
+    said = "; ".join(rotary_settings(DEEPSEEK_V3).not_rotation)
+    m = 0.1 * math.log(40) + 1
+    assert yarn_apply_mscale(DEEPSEEK_V3["rope_scaling"] | {"rope_type": "yarn"}, 1.0) == (  # type: ignore[operator]
+        pytest.approx(m * m)
+    )
+    assert f"1/√192 (of both parts, 128 + 64) times m² = {m * m:.4f}" in said
+
+
+def test_temperatures_of_queries() -> None:
+    scout = {"model_type": "llama4_text", "num_hidden_layers": 4}
+    said = "; ".join(rotary_settings(scout).not_rotation)
+    assert "1 + 0.1·ln(1 + ⌊(p+1)/8192⌋), in the layers that do not turn" in said
+    said = "; ".join(rotary_settings({"model_type": "ministral3"}).not_rotation)
+    assert "query temperature 1 + 0.1·ln(1 + ⌊p/16384⌋)" in said
+
+
+# ---- Bad input: an answer or a sentence
+
+
+@pytest.mark.parametrize(
+    ("config", "words"),
+    [
+        ("nowhere/config.json", "no file nowhere/config.json"),
+        ("{not JSON", "is not JSON"),
+        ("{}", "got None: its layout is not known"),
+        ("[1]", "no file"),
+        (
+            {"model_type": "a_new_family"},
+            "'a_new_family': its layout is not known, and not guessed",
+        ),
+        ({"model_type": ["llama"]}, "its layout is not known"),
+        (LLAMA_2 | {"rope_scaling": "yarn"}, "rope_parameters must be an object"),
+        (LLAMA_2 | {"rope_scaling": {"type": "linear"}}, "factor must be given"),
+        (LLAMA_2 | {"rope_scaling": {"type": "linear", "factor": "4"}}, "factor"),
+        (LLAMA_2 | {"rope_scaling": {"type": "spiral"}}, "rope_type must be"),
+        (LLAMA_2 | {"rope_scaling": {"type": "linear", "rope_type": "yarn"}}, "must say the same"),
+        (LLAMA_2 | {"hidden_size": 100}, "head_dim must be given, or hidden_size"),
+        (LLAMA_2 | {"head_dim": 7}, "head_dim"),
+        (LLAMA_2 | {"num_hidden_layers": -1}, "num_hidden_layers"),
+        (LLAMA_2 | {"num_hidden_layers": 10**9}, "at most 100,000"),
+        (GEMMA_3 | {"layer_types": ["full_attention"]}, "one name for each"),
+        (GEMMA_3 | {"layer_types": [1] * 34}, "list of names"),
+        (SMOLLM_3 | {"no_rope_layers": [1, 0]}, "one number for each"),
+        (QWEN_2_VL | {"rope_scaling": {"type": "mrope", "mrope_section": [1, 2, 3]}}, "add up to"),
+        (LLAMA_2 | {"rope_theta": 0}, "rope_theta"),
+        (LLAMA_2 | {"rope_theta": "10000"}, "rope_theta"),
+        (LLAMA_2 | {"rope_theta": float("nan")}, "rope_theta"),
+    ],
+    ids=str,
+)
+def test_what_cannot_be_read_is_a_sentence(config: Any, words: str) -> None:
+    with pytest.raises(ValueError, match=words):
+        rotary_settings(config)
+
+
+@pytest.mark.parametrize("config", [None, 3, [1], b"{}"])
+def test_other_things_are_refused(config: Any) -> None:
+    with pytest.raises(TypeError, match="config must be the path"):
+        rotary_settings(config)
+
+
+def test_an_unknown_family_says_how_to_find_out() -> None:
+    file = LLAMA_2 | {"model_type": "a_new_family", "rope_theta": 10_000.0}
+    with pytest.raises(UnknownFamily, match=r"pe_lib\.doctor\.examine"):
+        rotary_settings(file)
+    (kind,) = rotary_settings(file, family={"layout": "interleaved"}).kinds
+    assert kind.layout == "interleaved"
+
+
+def test_a_megabyte_is_read_or_refused_quickly() -> None:
+    rubbish = {f"field_{i}": [i] * 20 for i in range(10_000)}
+    assert len(rotary_settings(json.dumps(LLAMA_2 | rubbish)).layers) == 32
+    with pytest.raises(ConfigurationError):
+        rotary_settings("{" * 1_000_000)
+    with pytest.raises(ConfigurationError) as caught:
+        rotary_settings(LLAMA_2 | {"rope_scaling": "x" * 1_000_000})
+    assert len(str(caught.value)) < 500
+
+
+def test_whole_floats_are_lengths(tmp_path: Path) -> None:
+    """As in the default of MusicFlamingo's file."""
+    file = json.loads(json.dumps(QWEN_3))
+    file["max_position_embeddings"] = 40960.0
+    file["rope_scaling"]["original_max_position_embeddings"] = 32768.0
+    path = tmp_path / "config.json"
+    path.write_text(json.dumps(file))
+    assert rotary_settings(path).layers == rotary_settings(QWEN_3).layers
+    file["rope_scaling"]["original_max_position_embeddings"] = 32768.5
+    with pytest.raises(ConfigurationError, match=r"32768\.5"):
+        rotary_settings(file)
+
+
+def test_unused_fields_are_named_and_left_out() -> None:
+    file = LLAMA_2 | {"rope_scaling": {"type": "linear", "factor": 2.0, "beta_fast": 32}}
+    settings = rotary_settings(file)
+    assert settings.ignored == ("beta_fast",)
+    assert settings.kinds[0].rope_type == "linear"
+
+
+def test_the_callers_dictionary_is_its_own() -> None:
+    for file in FILES.values():
+        before = copy.deepcopy(file)
+        rotary_settings(file)
+        assert file == before
+
+
+def test_settings_as_plain_json() -> None:
+    plain = json.loads(json.dumps(rotary_settings(GEMMA_3).to_dict()))
+    assert plain["model_type"] == "gemma3_text"
+    assert plain["layers"][:7] == [0, 0, 0, 0, 0, 1, 0]
+    assert len(plain["kinds"]) == 2
+    assert plain["kinds"][1]["rope_parameters"]["factor"] == 8.0
+
+
+# ---- All families
+
+# Families whose own default sizes give no even width of heads, or sections of another width. Their
+# released files have head_dim, or partial_rotary_factor.
+NO_DEFAULT = {
+    "glm4_moe",
+    "glm4v",
+    "glm4v_moe",
+    "glm4v_moe_text",
+    "glm4v_text",
+    "glm_image",
+    "glm_image_text",
+    "qwen3_omni_moe_text",
+    "qwen3_omni_moe_thinker",
+}
+
+
+@pytest.mark.parametrize("model_type", sorted(families()))
+def test_the_default_of_every_family_is_read(model_type: str) -> None:
+    """Which frequencies are right is tested with models: see test_rope_families."""
+    if model_type in NO_DEFAULT:  # nor does transformers build a model of it
+        with pytest.raises(ConfigurationError, match=r"head_dim must be given|add up to"):
+            rotary_settings({"model_type": model_type})
+        return
+    settings = rotary_settings({"model_type": model_type})
+    assert settings.layers
+    for kind in settings.kinds:
+        assert kind.layout in ("split", "interleaved")
+        assert 0 < kind.rotary_dim <= kind.head_dim
+
+
+# ---- The module
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_modules_turn_as_the_settings_say(name: str) -> None:
+    settings = rotary_settings(FILES[name])
+    modules = rotary_modules(FILES[name])
+    assert [module is None for module in modules] == [each is None for each in settings.layers]
+    assert len({id(module) for module in modules if module is not None}) == len(settings.kinds)
+    for module, layer in zip(modules, settings.layers, strict=True):
+        if module is None or layer is None:
+            continue
+        assert module.frequencies.tolist() == list(layer.frequencies)
+        assert (module.layout, module.head_dim) == (layer.layout, layer.head_dim)
+        assert module.rotary_dim == layer.rotary_dim
+        assert module.attention_factor == layer.attention_factor
+
+
+def test_one_layer_of_a_configuration() -> None:
+    module = RotaryPositionalEncoding.from_config(QWEN_3)
+    assert module.attention_factor == pytest.approx(0.1 * math.log(4) + 1)
+    base = RotaryPositionalEncoding.from_config(SMOLLM_3, layer=0)
+    x = torch.randn(1, 2, 5, 128)
+    plain = RotaryPositionalEncoding(128, base=5e6, layout="split")
+    assert torch.equal(base(x), plain(x))
+    with pytest.raises(ValueError, match="layer must be given"):
+        RotaryPositionalEncoding.from_config(SMOLLM_3)
+    with pytest.raises(ValueError, match="one that turns, got 3"):
+        RotaryPositionalEncoding.from_config(SMOLLM_3, layer=3)
+    with pytest.raises(ValueError, match="below 36, got 36"):
+        RotaryPositionalEncoding.from_config(SMOLLM_3, layer=36)
+    with pytest.raises(NotImplementedError, match="the last 64 of 512 entries turn"):
+        RotaryPositionalEncoding.from_config({"model_type": "deepseek_v4"}, layer=0)
+
+
+def test_a_module_for_a_model_that_turns_the_other_way() -> None:
+    module = RotaryPositionalEncoding.from_config({"model_type": "nanochat"})
+    x = torch.randn(1, 1, 5, module.head_dim)
+    forward = RotaryPositionalEncoding(module.head_dim, layout="split")
+    expected = forward(x, positions=-torch.arange(5))
+    torch.testing.assert_close(module(x), expected)
+
+
+ODD = [None, "", "x", -1, 0, 1, 1.5, float("inf"), float("nan"), True, [], [None], {}, {"x": None}]
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_any_value_of_any_field_gives_an_answer_or_a_sentence(name: str) -> None:
+    """Each field of a file, and each of its scaling, replaced by values of every sort."""
+    file = FILES[name]
+    scaling: Any = file.get("rope_scaling", {})
+    changed = [file | {field: value} for field in file for value in ODD]
+    changed += [
+        file | {"rope_scaling": scaling | {field: value}} for field in scaling for value in ODD
+    ]
+    changed += [file | {"layer_types": value} for value in ODD]
+    changed += [file | {"rope_parameters": {"full_attention": value}} for value in ODD]
+    changed += [file | {"per_layer_config": {"0": value}} for value in ODD]
+    for each in changed:
+        sentence, settings = "an answer instead", None
+        try:
+            settings = rotary_settings(each)
+        except ValueError as error:
+            sentence = str(error)
+        assert 10 < len(sentence) < 1000
+        if settings is not None:
+            json.dumps(settings.to_dict())
+            assert all(np.isfinite(kind.frequencies).all() for kind in settings.kinds)
