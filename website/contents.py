@@ -16,9 +16,10 @@ def pages_in(contents: Path = CONTENTS) -> list[str]:
 
 
 def chapters_in(contents: Path = CONTENTS) -> list[str]:
-    """The chapters: the pages of the parts that are numbered."""
+    """The chapters: the notebooks in the parts that are numbered."""
     parts = yaml.safe_load(contents.read_text(encoding="utf-8"))["parts"]
-    return list(_files_in([part for part in parts if part["numbered"]]))
+    names = _files_in([part for part in parts if part["numbered"]])
+    return [name for name in names if (contents.parent / f"{name}.ipynb").exists()]
 
 
 def _files_in(part: Any) -> Iterator[str]:

@@ -14,6 +14,7 @@ from pathlib import Path
 import nbformat
 from nbconvert.preprocessors.coalescestreams import CoalesceStreamsPreprocessor
 from nbformat import NotebookNode
+from nbformat.corpus.words import generate_corpus_id
 
 from website.build import execute, notebooks_of_the_book, one_sentence_at_the_end
 
@@ -59,6 +60,7 @@ def normalise(notebook: NotebookNode) -> None:
         language_info={"name": "python"},
     )
     notebook.nbformat, notebook.nbformat_minor = 4, 5
+    name_cells(notebook)
     for cell in notebook.cells:
         cell.metadata = NotebookNode(
             {key: cell.metadata[key] for key in KEPT_CELL_METADATA if key in cell.metadata}
@@ -67,6 +69,16 @@ def normalise(notebook: NotebookNode) -> None:
             if "data" in output:
                 output.data.pop(WIDGET_VIEW, None)
                 output.metadata = NotebookNode()
+
+
+def name_cells(notebook: NotebookNode) -> None:
+    """Give a cell without an id, or with that of a cell above it, an id of its own. The others keep
+    theirs, so that a cell that is inserted changes no other."""
+    taken: set[str] = set()
+    for cell in notebook.cells:
+        if cell.get("id", "") in taken | {""}:
+            cell.id = generate_corpus_id()
+        taken.add(cell.id)
 
 
 if __name__ == "__main__":

@@ -142,7 +142,7 @@ def test_copies_do_not_overlap_and_stand_on_both_sides(seed: int) -> None:
 
 
 class Copier(torch.nn.Module):
-    """A "language model" that expects two tokens to be followed as they were followed before."""
+    """A "language model" that expects three tokens to be followed as they were followed before."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -150,11 +150,12 @@ class Copier(torch.nn.Module):
 
     def forward(self, input_ids: torch.Tensor, use_cache: bool) -> Any:
         tokens = input_ids[0].tolist()
-        followed: dict[tuple[int, int], int] = {}
-        rows = [-1.0]
-        for before, token, after in zip(tokens, tokens[1:], [*tokens[2:], 0], strict=True):
-            rows.append(float(followed.get((before, token), -1)))
-            followed[before, token] = after
+        followed: dict[tuple[int, ...], int] = {}
+        rows = [-1.0, -1.0]
+        for at in range(2, len(tokens)):
+            seen = tuple(tokens[at - 2 : at + 1])
+            rows.append(float(followed.get(seen, -1)))
+            followed[seen] = tokens[at + 1] if at + 1 < len(tokens) else 0
         return type("Output", (), {"last_hidden_state": torch.tensor(rows)[None, :, None]})
 
     def lm_head(self, rows: torch.Tensor) -> torch.Tensor:

@@ -185,10 +185,11 @@ def test_letters_of_stills_can_be_read_on_a_phone_and_fill_the_column() -> None:
         ax.plot([0, 1], label="line")
         ax.legend()
         figure.canvas.draw()
-        texts = figure.findobj(lambda part: isinstance(part, Text) and bool(part.get_text()))
+        found = [part for part in figure.findobj(Text) if isinstance(part, Text)]
+        texts = [text for text in found if text.get_text()]
         assert len(texts) > 8
         width = figure.get_figwidth() * 96 * plots.ENLARGED
-        points = min(text.get_fontsize() for text in texts)
+        points = min(float(text.get_fontsize()) for text in texts)
         names = {Path(findfont(text.get_fontproperties())).stem for text in texts}
         plt.close(figure)
     assert width == pytest.approx(plots.COLUMN)

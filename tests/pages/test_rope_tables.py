@@ -35,7 +35,8 @@ def test_rows_that_differ_are_told_apart() -> None:
     assert ROWS["deepseek_v3"]["written"] != ROWS["deepseek_v3"]["layout"]
     assert ROWS["nanochat"]["backward"]
     assert ROWS["gpt_neox"]["part"] == "1/4"
-    assert "every 4th" in ROWS["llama4_text"]["unturned"]
+    assert "every 4th" in ROWS["smollm3"]["unturned"]
+    assert ROWS["cohere2"]["unturned"] == "full attention"
     assert ROWS["gpt_oss"]["base"] == "150,000, yarn ×32"
     assert "temperature" in ROWS["llama4_text"]["beside"]
     assert "norm" in ROWS["qwen3"]["beside"]

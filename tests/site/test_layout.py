@@ -165,20 +165,12 @@ def test_the_contents_lead_to_what_is_read_and_the_end_of_a_page_to_the_checks()
             assert is_named or (link == "#" and here == target), name
 
 
-def test_appendices_stand_in_the_order_of_their_letters() -> None:
-    titles = [parsed(SITE / name).select("article h1")[0].text for name in PAGES]
-    letters = [found[1] for title in titles if (found := re.match(r"Appendix (\w)\.", title))]
-    assert letters == sorted(letters) == list("ABCD")
-
-
 def test_the_first_figure_of_a_page_is_its_first() -> None:
-    """Each figure has a number. In a chapter that of the chapter stands before it, and in an
-    appendix its letter."""
+    """Each figure has a number. In a chapter that of the chapter stands before it."""
     for name in NOTEBOOKS:
         page = parsed(SITE / name)
         numbers = [number.text.strip() for number in page.select("figcaption .caption-number")]
-        place = re.match(r"book/0?(\d+|c)_", name)
-        before = f"{place[1].upper()}." if place else ""
+        before = f"{chapters().index(name) + 1}." if name in chapters() else ""
         figures = range(1, len(page.select("figcaption")) + 1)
         assert figures or name not in CHAPTERS, name
         assert numbers == [f"Fig. {before}{count}" for count in figures], name

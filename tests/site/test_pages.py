@@ -226,7 +226,7 @@ def test_the_address_of_the_site_introduces_the_landing_page() -> None:
 
 
 @pytest.mark.parametrize("half", ["pe_lib.numpy", "pe_lib.torch", "pe_book.plots", "pe_book.live"])
-def test_the_appendix_has_an_example_of_every_name(half: str) -> None:
+def test_the_page_of_the_library_has_an_example_of_every_name(half: str) -> None:
     module = importlib.import_module(half)
     first_half = importlib.import_module("pe_lib.numpy")
     for name in documented_names(module):

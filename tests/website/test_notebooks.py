@@ -41,3 +41,20 @@ def test_a_mistyped_path_is_named_before_anything_is_run(
     monkeypatch.setattr(sys, "argv", ["notebooks.py", str(repository / name)])
     with pytest.raises(SystemExit, match=name):
         notebooks.main()
+
+
+def test_a_cell_that_is_inserted_changes_no_other() -> None:
+    """Nor does one without an id, as an editor of text leaves it, or one that was copied."""
+    cells = [nbformat.v4.new_code_cell(text, id=f"cell-{text}") for text in "abc"]
+    page = nbformat.v4.new_notebook(cells=cells)
+    page.cells.insert(1, nbformat.v4.new_code_cell("new"))
+    page.cells.insert(3, nbformat.v4.new_code_cell("copied", id="cell-a"))
+    page.cells.insert(4, nbformat.v4.new_code_cell("without"))
+    del page.cells[4]["id"]
+    notebooks.normalise(page)
+    ids = [cell.id for cell in page.cells]
+    assert [ids[place] for place in (0, 2, 5)] == ["cell-a", "cell-b", "cell-c"]
+    assert len(set(ids)) == len(ids)
+    stored = nbformat.writes(page)
+    notebooks.normalise(page)
+    assert nbformat.writes(page) == stored

@@ -2,12 +2,15 @@
 
 import re
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 import tinycss2
 from sphinx.errors import ExtensionError
 
 from website.finish import style_sheet
+from website.finish.site import Site
 
 
 def used(rules: str, *words: str) -> str:
@@ -56,6 +59,31 @@ def test_pages_must_agree_on_the_order() -> None:
     assert style_sheet.in_one_order([["b"], ["a", "b", "c"], ["a", "c"]]) == ["a", "b", "c"]
     with pytest.raises(ExtensionError, match="later rules win"):
         style_sheet.in_one_order([["a", "b", "c"], ["c", "a"]])
+
+
+def test_a_page_that_is_built_again_gets_its_rules_and_leaves_the_others_theirs(
+    tmp_path: Path,
+) -> None:
+    """The one sheet changes its name with its rules, so the pages that were not built ask anew."""
+    static = tmp_path / "_static"
+    static.mkdir()
+    (static / "book.css").write_text(".old { a: b } .new { a: b } .gone { a: b }", "utf-8")
+    link = '<link href="_static/book.css" rel="stylesheet"/>'
+    env = SimpleNamespace(found_docs={"one", "two"})
+    app: Any = SimpleNamespace(env=env, doctreedir=str(tmp_path))
+    texts = dict.fromkeys(("one", "two"), f'{link}<p class="old">')
+    for built in (texts, {"two": f'{link}<p class="new">'}):
+        site = Site(
+            app, tmp_path, {tmp_path / f"{name}.html": text for name, text in built.items()}
+        )
+        style_sheet.join(site)
+        for path, text in site.pages.items():
+            path.write_text(text, encoding="utf-8")
+    rules = (static / "site.css").read_text(encoding="utf-8")
+    assert "".join(rules.split()) == ".old{a:b}.new{a:b}"
+    pages = [(tmp_path / f"{name}.html").read_text(encoding="utf-8") for name in ("one", "two")]
+    assert len({re.findall(r"site\.css\?v=(\w+)", page)[0] for page in pages}) == 1
+    assert not any("book.css" in page for page in pages)
 
 
 @pytest.mark.parametrize("file", ["website/assets/book.css", "pe_book/live/kit.css"])

@@ -20,7 +20,13 @@ from pe_lib.rope.families import FILE as FAMILY_FILE
 from website.extensions.folklore import DATA as FOLKLORE_DATA
 from website.extensions.folklore import PAGE as FOLKLORE
 from website.extensions.folklore import folklore
-from website.extensions.rope_tables import CONVENTIONS, CONVENTIONS_PAGE, FAMILIES, conventions, families
+from website.extensions.rope_tables import (
+    CONVENTIONS,
+    CONVENTIONS_PAGE,
+    FAMILIES,
+    conventions,
+    families,
+)
 from website.page_measures import BOOK, minutes
 from website.repository import repository_url
 

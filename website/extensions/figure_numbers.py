@@ -1,16 +1,12 @@
 """The figures of a page that has no number are counted from 1, on each such page.
 
-Sphinx counts those of all such pages in one row, so the first figure of an appendix would be the
-ninth. An appendix with a letter puts the letter before the number, as chapters put theirs.
+Sphinx counts those of all such pages in one row, so the first figure of a page would be the ninth.
 """
 
-import re
 from typing import Any
 
 from sphinx.application import Sphinx
 from sphinx.environment import BuildEnvironment
-
-APPENDIX = re.compile(r"Appendix ([A-Z])\.")
 
 
 def count_from_one(app: Sphinx, env: BuildEnvironment) -> list[str]:
@@ -19,13 +15,10 @@ def count_from_one(app: Sphinx, env: BuildEnvironment) -> list[str]:
     In a numbered chapter, Sphinx gives a figure the number of the chapter and its own, (3, 2). On
     a page without a number it gives its own number alone, and goes on from the page before.
     """
-    for page, numbers in env.toc_fignumbers.items():
+    for numbers in env.toc_fignumbers.values():
         figures: dict[str, Any] = numbers.get("figure", {})
-        if not figures or any(len(number) > 1 for number in figures.values()):
-            continue
-        appendix = APPENDIX.match(env.titles[page].astext())
-        letter: Any = appendix.groups() if appendix else ()
-        numbers["figure"] = {name: (*letter, count) for count, name in enumerate(figures, start=1)}
+        if not any(len(number) > 1 for number in figures.values()):
+            numbers["figure"] = {name: (count,) for count, name in enumerate(figures, start=1)}
     return []
 
 

@@ -59,7 +59,7 @@ FORMULAS: list[str] = []  # as HTML, by their number
 def mathjax() -> MiniRacer:
     """MathJax, started when the first formula asks for it."""
     js = MiniRacer()
-    atexit.register(js.close)  # left to the end of Python, its threads at times wait for ever
+    atexit.register(js.close)  # without this the interpreter may hang at exit
     sources = {
         path.relative_to(VENDOR).as_posix(): path.read_text(encoding="utf-8")
         for path in VENDOR.rglob("*.js")
@@ -86,7 +86,7 @@ def set_formula(tex: str, display: bool) -> int:
     return len(FORMULAS) - 1
 
 
-def tie(tex: str, symbols: dict[str, str]) -> str:
+def with_classes(tex: str, symbols: dict[str, str]) -> str:
     """The same formula with a class around each symbol that a live figure of the page shows.
 
     Longer symbols come first, so that PE(x) is marked as a whole and not its x alone. Words and
@@ -101,12 +101,13 @@ def tie(tex: str, symbols: dict[str, str]) -> str:
     )
     words = r"\\(?:text|begin|end|operatorname|label)\{[^}]*\}"
     symbol = re.compile(rf"{words}|(?P<symbol>{names})(?![a-zA-Z])")
-    return symbol.sub(lambda found: marked(found, symbols), tex)
+    return symbol.sub(lambda match: with_class(match, symbols), tex)
 
 
-def marked(found: re.Match[str], symbols: dict[str, str]) -> str:
-    symbol = found["symbol"]
-    return rf"{{\class{{tie tie-{symbols[symbol]}}}{{{symbol}}}}}" if symbol else found[0]
+def with_class(match: re.Match[str], symbols: dict[str, str]) -> str:
+    """A symbol with the class of the part that shows it, or what is no symbol, as it is."""
+    symbol = match["symbol"]
+    return rf"{{\class{{tie tie-{symbols[symbol]}}}{{{symbol}}}}}" if symbol else match[0]
 
 
 def place_for(node: nodes.Element, tex: str, symbols: dict[str, str], display: bool = False) -> str:
@@ -114,7 +115,7 @@ def place_for(node: nodes.Element, tex: str, symbols: dict[str, str], display: b
 
     A formula that MathJax does not understand is a warning.
     """
-    number = set_formula(tie(tex, symbols), display)
+    number = set_formula(with_classes(tex, symbols), display)
     if "data-mjx-error" in FORMULAS[number]:
         # Perhaps the formula is right, and a class stands where TeX takes a single sign. So it is
         # set once more, without the classes that mark the symbols of live figures.

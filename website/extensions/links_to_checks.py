@@ -30,25 +30,25 @@ This page shows the first state. In a running notebook, it follows the hand that
 CHECKED = "{}\n{{.checked-by-running}}\n[Tried with numbers on the page of checks](#check-{})\n"
 
 
-def tie(app: Sphinx, page: str, source: list[str]) -> None:
+def write_links(app: Sphinx, page: str, source: list[str]) -> None:
     """Write the lines of a page of checks, or of a chapter."""
     path = BOOK.parent / f"{page}.ipynb"
     if not path.exists():
         return
     notebook = nbformat.reads(source[0], as_version=4)
     if path.parent.name == "checks":
-        notebook.cells = list(marked(notebook.cells))
+        notebook.cells = list(with_marks(notebook.cells))
     else:
         if (BOOK / "checks" / path.name).exists():
             for cell in notebook.cells:
                 cell.source = THEOREM.sub(
                     lambda theorem: CHECKED.format(theorem[0], theorem[2]), cell.source
                 )
-        notebook.cells = list(explained(anchored(notebook.cells)))
+        notebook.cells = list(with_notes(with_anchors(notebook.cells)))
     source[0] = nbformat.writes(notebook)
 
 
-def marked(cells: list[NotebookNode]) -> Iterator[NotebookNode]:
+def with_marks(cells: list[NotebookNode]) -> Iterator[NotebookNode]:
     """The cells, and before each cell that checks or decides something a line that says so.
 
     Several cells may check one theorem. The theorem links to the first of them, so that one gets
@@ -65,12 +65,12 @@ def marked(cells: list[NotebookNode]) -> Iterator[NotebookNode]:
         if names:
             anchors = [f"({name})=\n" for name in names if name not in anchored]
             anchored.update(names)
-            mark = "".join(anchors) + "{.cell-mark}\n" + said(checks, claims, entries)
+            mark = "".join(anchors) + "{.cell-mark}\n" + mark_of(checks, claims, entries)
             yield nbformat.v4.new_markdown_cell(mark)
         yield cell
 
 
-def anchored(cells: list[NotebookNode]) -> Iterator[NotebookNode]:
+def with_anchors(cells: list[NotebookNode]) -> Iterator[NotebookNode]:
     """The cells of a chapter, and an anchor before each that decides a piece of folklore."""
     for cell in cells:
         for entry in cell.metadata.get("folklore", []):
@@ -78,7 +78,7 @@ def anchored(cells: list[NotebookNode]) -> Iterator[NotebookNode]:
         yield cell
 
 
-def explained(cells: Iterable[NotebookNode]) -> Iterator[NotebookNode]:
+def with_notes(cells: Iterable[NotebookNode]) -> Iterator[NotebookNode]:
     """The cells, and after those that follow a figure a line that says so."""
     cells = list(cells)
     following = [*cells[1:], nbformat.v4.new_markdown_cell()]
@@ -92,7 +92,7 @@ def follows(cell: NotebookNode) -> bool:
     return "in-a-kernel" in cell.metadata.get("tags", [])
 
 
-def said(checks: list[str], claims: list[str], entries: list[str]) -> str:
+def mark_of(checks: list[str], claims: list[str], entries: list[str]) -> str:
     """What a cell checks and decides, with links."""
     theorems = ", ".join(f"{{prf:ref}}`{label}`" for label in checks)
     rows = ", ".join(f"[{claim}](../sources.md#{claim.lower()})" for claim in claims)
@@ -107,5 +107,5 @@ def said(checks: list[str], claims: list[str], entries: list[str]) -> str:
 
 
 def setup(app: Sphinx) -> dict[str, bool]:
-    app.connect("source-read", tie)
+    app.connect("source-read", write_links)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

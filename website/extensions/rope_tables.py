@@ -32,7 +32,9 @@ def families() -> dict[str, Any]:
     for name, family in known.items():
         if "text" in family:
             larger[family["text"]].append(name)
-    rows = [row(name, family, larger[name]) for name, family in known.items() if "text" not in family]
+    rows = [
+        row(name, family, larger[name]) for name, family in known.items() if "text" not in family
+    ]
     layouts = [(each["layout"], each["written"]) for each in rows]
     return {
         "rows": rows,
@@ -114,7 +116,9 @@ def bases(family: Family) -> str:
         found.setdefault(text, []).append((kind or "").removesuffix("_attention"))
     if len(found) == 1:
         return next(iter(found))
-    return "; ".join(f"{text} ({', '.join(kinds)})" for text, kinds in found.items()) or "in the file"
+    return (
+        "; ".join(f"{text} ({', '.join(kinds)})" for text, kinds in found.items()) or "in the file"
+    )
 
 
 def unturned(family: Family, settings: RotarySettings | None) -> str:
