@@ -355,7 +355,7 @@ def test_the_example_in_contributing_draws_its_still(
 
 def test_contributing_names_every_field_that_a_figure_may_define() -> None:
     text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
-    _, _, fields = text.partition("## Add a live figure")
+    _, _, fields = text.partition("\n## Add a live figure\n")
     named = set(re.findall(r"`(\w+)", fields.partition("\n## ")[0]))
     used = set(re.findall(r"\bspec\.(\w+)", (live.FOLDER / "kit.js").read_text(encoding="utf-8")))
     assert len(used) > 8

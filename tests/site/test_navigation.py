@@ -11,11 +11,6 @@ from website.built_site import PAGES, SITE, chapters, parsed
 CHAPTERS = chapters()
 CHAPTER = CHAPTERS[2]
 BEFORE, AFTER = (PAGES[PAGES.index(CHAPTER) + step].split("/")[-1] for step in (-1, 1))
-MOVED = {
-    "": PAGES[0],
-    "book/computing.html": "book/computing.html",
-    "book/09_where_next.html": "book/rope.html",
-}
 BLOCKED = """for (const storage of ["localStorage", "sessionStorage"])
   Object.defineProperty(window, storage, {
     configurable: true, get() { throw new DOMException("blocked", "SecurityError"); } });"""
@@ -79,11 +74,10 @@ def test_only_pages_with_live_figures_tell_that_these_need_scripts() -> None:
         assert bool(page.select("noscript > p")) == bool(page.select(".live")), name
 
 
-def test_old_addresses_lead_on(browser: Browser, url: str) -> None:
+def test_the_address_of_the_site_leads_to_the_landing_page(browser: Browser, url: str) -> None:
     with browser.new_page() as page:
-        for old, new in MOVED.items():
-            page.goto(f"{url}{old}#references")
-            page.wait_for_url(f"{url}{new}#references")
+        page.goto(f"{url}#how-to-cite")
+        page.wait_for_url(f"{url}{PAGES[0]}#how-to-cite")
 
 
 def test_a_page_without_scripts_has_colours_mathematics_stills_and_contents(

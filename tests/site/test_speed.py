@@ -45,7 +45,7 @@ def test_what_is_wider_than_its_box_is_found_without_a_layout_for_each(browser: 
         page.set_viewport_size(PHONE["viewport"])
         page.evaluate(SETTLE)
         assert layouts_of(page) - before <= MOST_LAYOUTS
-        assert page.locator("[data-after]").count() >= 10, "too few to tell"
+        assert page.locator("[data-after]").count() >= 5, "too few to tell"
 
 
 @pytest.mark.parametrize("name", CHAPTERS[:5:2])

@@ -70,7 +70,7 @@ function closeOutline() {
 
 /** A link that leads into a fold opens it, and those around it, where the browser does not. */
 function openTarget() {
-  const target = document.querySelector(":target");
+  const target = document.getElementById(location.hash.slice(1)); // :target comes after this script
   const folds = [];
   for (let fold = target?.closest("details"); fold; fold = fold.parentElement.closest("details"))
     if (!fold.open) folds.push(fold);
