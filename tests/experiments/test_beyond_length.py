@@ -172,6 +172,12 @@ def test_the_second_copy_is_scored_at_its_own_tokens(monkeypatch: pytest.MonkeyP
         assert (copy["loss"], copy["right"]) == (0, 1)
 
 
+def test_what_copies_names_the_next_token() -> None:
+    text = torch.arange(run.TIMES * run.ANSWERING) % 7
+    named = dict(zip(run.AHEAD, run.answers(Copier(), text), strict=True))
+    assert named == {ahead: float(ahead == 1) for ahead in run.AHEAD}
+
+
 def test_a_run_that_is_stored_is_not_made_again(tmp_path: Path) -> None:
     file = tmp_path / "results.jsonl"
     first, second, *_ = run.plan()
@@ -209,6 +215,10 @@ def test_stored_runs_are_whole() -> None:
         {line["text"] for line in STORED}
     )
     for line in STORED:
+        if line["what"] == "answers":
+            assert len(line["answers"]) == len(run.AHEAD)
+            assert 0 <= min(line["answers"]) <= sum(line["answers"]) <= 1
+            continue
         bins = np.array(line["loss"])
         per_text = line["tokens"] // run.BIN
         assert bins.shape == (
@@ -219,6 +229,7 @@ def test_stored_runs_are_whole() -> None:
 
 def test_pages_read_the_lengths_that_the_script_used() -> None:
     assert (results.LENGTH, results.BIN) == (run.LENGTH, run.BIN)
+    assert results.AHEAD == run.AHEAD
     assert set(results.METHODS) == set(run.METHODS)
     assert set(results.TEXTS) == set(run.ORDER) == set(texts.SOURCES)
 
