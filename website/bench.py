@@ -1,6 +1,6 @@
 """Measure pages of the built site on a slow phone: 4 × slower processor, 1.4 Mbit/s, 560 ms.
 
-make bench-site                                          the landing page, chapters 3 and 6
+make bench-site                                    the landing page, rotation and orthogonality
 python website/bench.py book/rotation.html …       some of the pages
 
 The median of three visits with an empty cache: requests and bytes, as a usual server compresses;

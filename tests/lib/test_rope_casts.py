@@ -1,4 +1,4 @@
-"""Which calls cast the frequencies of a model of transformers, and which do not (chapter 8)."""
+"""Which calls cast the frequencies of a model of transformers, and which do not."""
 
 from collections.abc import Callable
 from pathlib import Path

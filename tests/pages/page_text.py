@@ -74,7 +74,7 @@ def stated_in(prose: str) -> Iterator[tuple[str, Number]]:
     A percentage, a ratio ("10 times", "a factor of 4") and a count ("8 of 12") are results with any
     number of digits. Other numbers count where they have a decimal point or three digits, without
     the zeros at the end of a whole number, and are no year: "two pairs", "d = 8", "12,000 words"
-    and "chapter 3" need no cell.
+    and "part 3" need no cell.
     """
     for pattern in NOT_PROSE:
         prose = re.sub(pattern, " ", prose, flags=re.DOTALL | re.MULTILINE)
