@@ -16,7 +16,7 @@ NOT_PROSE = (
     r"https?://\S+",
     r"^:\w+:[^\n]*$",  # an option of a directive
     r"\[[A-E]\d\d\]",  # a claim of the sources
-    r"\b(?:Llama|GPT|Qwen|Gemma|GLM|Phi|SmolLM)[- ]?\d[\d.]*",  # names of models
+    r"\b(?:Llama|GPT|Qwen|Gemma|GLM|Phi|SmolLM)[- ]?\d[\d.]*(?:-\d[\d.]*[MB]\b)?",  # models
     r"\b(?:[Ss]ections?|[Vv]ersions?) \d[\d.]*(?:(?:,| and| to|–) ?\d[\d.]*)*",
 )
 NUMBER = re.compile(

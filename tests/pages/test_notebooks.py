@@ -295,6 +295,7 @@ def test_assertions_that_cannot_fail_decide_nothing(source: str, count: int) -> 
         ("about $1.33\\times10^{-7}$ apart", "1.327e-07", []),
         ("42 and 12{,}345", "12346", ["12345"]),
         ("in 2017, at `d_model=512`, [A31](#claim-a31)", "", []),
+        ("SmolLM2-135M and Llama 3.1 read 512 tokens", "", ["512"]),
         ("width 512 and an error of 0.500", "d=5120", ["0.500", "512"]),
         (":label: thm-123\n\nafter an option 1.25", "", ["1.25"]),
         # A changed percentage, count, ratio or decimal is found here, although the same number
