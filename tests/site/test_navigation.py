@@ -76,8 +76,8 @@ def test_only_pages_with_live_figures_tell_that_these_need_scripts() -> None:
 
 def test_the_address_of_the_site_leads_to_the_landing_page(browser: Browser, url: str) -> None:
     with browser.new_page() as page:
-        page.goto(f"{url}#how-to-cite")
-        page.wait_for_url(f"{url}{PAGES[0]}#how-to-cite")
+        page.goto(f"{url}#read-run-cite")
+        page.wait_for_url(f"{url}{PAGES[0]}#read-run-cite")
 
 
 def test_a_page_without_scripts_has_colours_mathematics_stills_and_contents(
