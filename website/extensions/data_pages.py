@@ -32,6 +32,7 @@ from website.repository import repository_url
 
 TEMPLATES = Path(__file__).resolve().parent.parent / "templates"
 JINJA = Environment(loader=FileSystemLoader(TEMPLATES), undefined=StrictUndefined)
+KOREAN = "book/korean"
 LEDGER, CLAIMS = "book/sources", BOOK / "data" / "claims.yml"
 VERDICTS = ("true", "true with conditions", "imprecise", "false")
 
@@ -89,7 +90,17 @@ def name_claims(app: Sphinx, document: nodes.document) -> None:
             slugs[claim["id"].lower()] = (0, claim["id"].lower(), claim["id"])
 
 
+def name_summaries(app: Sphinx, document: nodes.document) -> None:
+    """Let a page link to its summary in Korean as to a heading: ``korean.md#ko-rope``."""
+    if app.env.docname == KOREAN:
+        slugs = app.env.metadata[KOREAN].setdefault("myst_slugs", {})
+        for name in document.nameids:
+            if name.startswith("ko-"):
+                slugs[name] = (0, name, name)
+
+
 def setup(app: Sphinx) -> dict[str, bool]:
     app.connect("source-read", fill_in)
     app.connect("doctree-read", name_claims)
+    app.connect("doctree-read", name_summaries)
     return {"parallel_read_safe": True, "parallel_write_safe": True}
