@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -139,11 +140,12 @@ def test_training(benchmark: Any, name: str, shape: tuple[int, ...], dtype: str)
     }
     places = torch.arange(shape[-2])
     cos, sin = (part.repeat(1, 2) for part in layers["split"].cos_sin(places, dtype=x.dtype))
-    turned = {
+    ways: dict[str, Callable[[], torch.Tensor]] = {
         "rotate_half with ready tables": lambda: x * cos + rotate_half(x) * sin,
         "pe_lib, split": lambda: layers["split"](x),
         "pe_lib, interleaved": lambda: layers["interleaved"](x),
-    }[name]
+    }
+    turned = ways[name]
     benchmark(lambda: torch.autograd.grad(turned(), x, direction))
 
 

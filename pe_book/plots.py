@@ -51,8 +51,8 @@ if SEQUENTIAL not in mpl.colormaps:  # a module may be loaded anew
 FONTS = Path(__file__).parent / "fonts"
 SERIF, SEMIBOLD = "Source Serif 4", "SourceSerif4-Semibold.otf"  # the typeface of the text
 # Inches of a drawing and points of its letters: the site shows it as wide as the column, 712 px,
-# and on a phone, where that is 358 px, the letters are 11 px high.
-WIDTH, POINTS = 5.2, 11.6
+# and on a phone, where that is 358 px, the letters have 11.5 px, or 12 in live.frames.
+WIDTH, POINTS = 5.2, 12.1
 COLUMN = 712  # px
 ENLARGED = COLUMN / (96 * WIDTH)  # every drawing alike, so that their letters are of one size
 NARROW = 4.2  # inches: a drawing that is narrower was meant to be small

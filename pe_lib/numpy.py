@@ -17,7 +17,7 @@ and what is allowed. No function writes into what you pass, and no result is a v
 
 Accuracy
 --------
-Angles are computed in integers, and rounded once: `pe_lib._angles` says how, and proves it. With
+Angles are computed in integers, and rounded once: ``pe_lib._angles`` says how, and proves it. With
 u = 2⁻⁵³, every entry at an integer position of magnitude up to 2⁵³ is within 2⁻⁵⁰ = 8u of the exact
 real number, before it is rounded once to the dtype you ask for. So a float64 entry is within 2⁻⁵⁰,
 and a float32 entry within ½ ulp + 2⁻⁵⁰. An entry of a half type is the float32 entry, rounded.
@@ -227,7 +227,7 @@ def rotate(
 
     Accuracy, for positions of magnitude up to 2⁵³ and a factor of 1: the error of a pair, divided
     by its norm, is at most 3·2⁻²⁴ for float32. For float64 it is at most 4·2⁻⁵³ for integers, and
-    (7 + abs(ω))·2⁻⁵³ for other numbers. `pe_lib._angles` proves it.
+    (7 + abs(ω))·2⁻⁵³ for other numbers. ``pe_lib._angles`` proves it.
 
     >>> row = sinusoidal_encoding(3, 8, dtype=np.float64)
     >>> np.allclose(rotate(row, by=4), sinusoidal_encoding(7, 8, dtype=np.float64))

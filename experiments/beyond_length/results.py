@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 RESULTS = Path(__file__).parent / "results.jsonl"
 LENGTH = 8192  # tokens, the trained length
 BIN = 128  # tokens whose losses are stored as one mean
+AHEAD = tuple(range(-2, 9))  # the tokens that a run of "answers" counts
 # The names of the methods, in the order in which pages show them.
 METHODS = {
     "none": "no scaling",
@@ -186,3 +187,13 @@ def paired_error(run: Run, other: Run, low: int, high: int) -> float:
         for at in range(low, high, BIN)
     ]
     return float(np.std(differences, ddof=1) / np.sqrt(len(differences)))
+
+
+def answers(runs: list[Run], method: str, scale: int, ahead: int) -> dict[str, float]:
+    """For each text, the share of answers that name the token `ahead` of the one that is read.
+
+    A random sequence of tokens stands in the text for the second time, 256 tokens after the first.
+    1 is the token that comes next; 2 is the one after it.
+    """
+    found = where(runs, what="answers", method=method, scale=scale)
+    return {run["text"]: run["answers"][AHEAD.index(ahead)] for run in found}

@@ -33,13 +33,17 @@ NEEDLE, OPENING = 32, 4  # tokens of a copied sequence; its first ones are not s
 ROOM = 1024  # places that a first copy must have, for three to be put there at random
 COPIED = 3 * LENGTH // 2  # tokens of a text with copies
 DISTANCES = (256, 512, 1024, 2048, 4096, 6144, 7168, 7936, 8704, 9472, 10_240, 11_264)
+REPEATED, AFTER, TIMES = 64, 256, 4  # the sequences of "answers": length, distance, how many
+ANSWERING = 2 * REPEATED + AFTER  # tokens that are read for them
+AHEAD = tuple(range(-2, 9))  # the token named, counted from the one that is read
 
 
 class Run(NamedTuple):
     """One line of the results, before it is computed.
 
     what: "text", one text read from token `start`; "short", several short ones; "copy", a text in
-    which random sequences are repeated. tokens: the length that is read. scale: s of the method.
+    which random sequences are repeated; "answers", what a model names when a sequence is repeated
+    after 256 tokens. tokens: the length that is read. scale: s of the method.
     """
 
     what: str
@@ -160,10 +164,34 @@ def with_copies(tokens: torch.Tensor, placed: list[Copy], seed: int, words: int)
     return read
 
 
+def answers(model: Any, tokens: torch.Tensor) -> list[float]:
+    """Which token of a repeated sequence a model names: the share of answers for each of `AHEAD`.
+
+    1 is the token that came next in the first copy, as in the second; 2 is the one after it.
+    """
+    named = np.zeros(len(AHEAD))
+    first = REPEATED
+    scored = np.arange(first + AFTER + 2 * OPENING, first + AFTER + REPEATED - max(AHEAD))
+    for seed in range(TIMES):
+        read = tokens[seed * ANSWERING : (seed + 1) * ANSWERING].clone()
+        words = np.arange(min(1000, model.config.vocab_size // 2), model.config.vocab_size)
+        needle = np.random.default_rng(seed).choice(words, REPEATED, False)
+        for at in (first, first + AFTER):
+            read[at : at + REPEATED] = torch.tensor(needle)
+        with torch.inference_mode():
+            rows = model.model(input_ids=read[None], use_cache=False).last_hidden_state[0]
+            named_tokens = model.lm_head(rows[scored]).argmax(-1).numpy()
+        for i, ahead in enumerate(AHEAD):
+            named[i] += (named_tokens == read.numpy()[scored + ahead]).mean() / TIMES
+    return [round(float(share), 5) for share in named]
+
+
 def compute(run: Run, model: Any, tokens: torch.Tensor) -> dict[str, Any]:
     """The numbers of one run. `tokens` is the whole text."""
     scale_frequencies(model, run.method, run.scale)
     part = 512 if run.method.endswith(" in parts") else None
+    if run.what == "answers":
+        return {"answers": answers(model, tokens)}
     if run.what == "short":
         found = [means(losses(model, tokens[a : a + run.tokens])[0]) for a in SHORT_AT]
         return {"loss": found}
@@ -193,11 +221,17 @@ def compute(run: Run, model: Any, tokens: torch.Tensor) -> dict[str, Any]:
 
 
 METHODS = ("none", "ntk", "yarn", "linear", "yarn without factor", "dynamic")
+ANSWERED = (("none", 1), ("linear", 2), ("linear", 4), ("ntk", 2), ("yarn", 2), ("yarn", 4))
 ORDER = ("persuasion", "handbook", "hamlet", "faq", "moby-dick")  # of the texts
 
 
 def plan() -> Iterator[Run]:
     """All runs, in the order in which they are computed: breadth first, dear ones last."""
+    yield from (
+        Run("answers", text, method, scale, ANSWERING)
+        for text in ORDER
+        for method, scale in ANSWERED
+    )
     first, others = ORDER[:4], ("linear", "yarn without factor", "dynamic")
     yield from (at_two(ORDER[0], method) for method in METHODS[:4])
     yield from short(first)
@@ -206,8 +240,9 @@ def plan() -> Iterator[Run]:
     yield from (copying(ORDER[0], method) for method in METHODS[:4])
     yield from (at_two(text, method) for text in first[2:] for method in METHODS[:3])
     yield from (cut(text, 2) for text in first[2:])
+    yield from (at_two(text, "linear") for text in first)
     yield at_four(ORDER[0], "yarn")
-    yield from (at_two(text, method) for text in first for method in others)
+    yield from (at_two(text, method) for method in others for text in first)
     yield at_four(ORDER[0], "ntk")
     yield from (copying(text, method) for text in first[1:3] for method in METHODS[:4])
     yield from (at_four(text, method) for text in first[1:] for method in ("yarn", "ntk"))

@@ -20,13 +20,14 @@ from experiments.clock.hands import (
     step_matrix,
 )
 from experiments.clock.tables import STORED, unpacked
+from experiments.order import results as order
 from experiments.positions.results import left_plateau, where
 from experiments.stored import Run, rows_beside
 
 CONTROLS_FILE = Path(__file__).parent / "controls.json"
 MARGIN = 0.1  # nats below the plateau, from where on a model counts as having left it
 
-Array = NDArray[np.float64]
+Array = NDArray[np.floating]
 
 
 def load_results() -> list[Run]:
@@ -131,10 +132,11 @@ def turned_to(components: Array, target: Array) -> Array:
 def plateau(runs: list[Run], like: Run) -> float | None:
     """The lowest point on the curves of a run without positions of the same task, text and window.
 
-    None where no such run is stored.
+    The runs of the experiment on order are looked at too. None where no such run is stored.
     """
     same = {name: like[name] for name in ("task", "text", "seq_len")}
-    points = [loss for run in where(runs, encoding="none", **same) for _, loss, _ in run["curve"]]
+    without = where([*runs, *order.load_results()], encoding="none", **same)
+    points = [loss for run in without for _, loss, _ in run["curve"]]
     return min(points, default=None)
 
 

@@ -1,7 +1,7 @@
 // Thirty rows of the table (d = 16, B = 16) times T(Δx), a clock over each pair of columns, and the
 // matrix beside it. Pull the table by any Δx, turn a clock, or transpose a block.
 peLive.define("table", () => {
-  const { arc, bearing, circle, count, fixed, g, line, path, r1, rect, text, tip } = peDraw;
+  const { arc, bearing, circle, count, g, line, path, r1, rect, text, tip } = peDraw;
   const [ROWS, PAIRS, FURTHEST] = [30, 8, 12];
   const OMEGA = Array.from({ length: PAIRS }, (_, i) => 16 ** (-i / PAIRS));
   const pair = (angle) => [Math.sin(angle), Math.cos(angle)];
@@ -113,16 +113,15 @@ peLive.define("table", () => {
     words.length < 2 ? words.join("") : `${words.slice(0, -1).join(", ")} and ${words.at(-1)}`;
   function says(state) {
     const { step } = state;
-    const sign = step < 0 ? "−" : "+";
-    const to = `x\u00a0${sign}\u00a0${count(Math.abs(step))}`;
-    const back = `x\u00a0${step < 0 ? "+" : "−"}\u00a0${count(Math.abs(step))}`;
+    const x = Math.round(state.x);
+    if (!step) return `T(0) leaves row ${x} where it is, and every other. Pull the table, or turn a clock.`;
+    const [there, back] = [count(x + step), count(x - step)];
+    const every = `every row x to x\u00a0${step < 0 ? "−" : "+"}\u00a0${count(Math.abs(step))}`;
     const flipped = OMEGA.flatMap((_, i) => (isTransposed(state, i) ? [String(i + 1)] : []));
-    if (!step) return "T(0) leaves every row where it is. Pull the table, or turn a clock.";
-    const angles = `by ${fixed(OMEGA[0] * step)} (left) to ${fixed(OMEGA.at(-1) * step)} rad`;
-    if (!flipped.length) return `One matrix takes every row x to the row ${to}: it turns the hands ${angles}.`;
+    if (!flipped.length) return `One matrix takes row ${x} to row ${there}, and ${every}.`;
     const many = flipped.length > 1;
     const names = flipped.length > 3 ? `${flipped.length} blocks` : `Block${many ? "s" : ""} ${listed(flipped)}`;
-    return `${names} ${many ? "are" : "is"} transposed: ${many ? "their" : "its two"} columns go to ${back}, the others to ${to}.`;
+    return `${names} ${many ? "are" : "is"} transposed: of row ${x}, ${many ? "their" : "its"} columns go to ${back}, the others to ${there}.`;
   } // prettier-ignore
 
   function formula(state) {

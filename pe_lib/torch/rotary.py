@@ -174,8 +174,8 @@ class RotaryPositionalEncoding(CachedPositions[Factors]):
         turn alike. ``seq_len`` is the longest text, for scalings that depend on it. For all layers
         at once, `rotary_modules`.
 
-        Thirteen families of transformers write split what they read interleaved. This module gives
-        it back interleaved. Scores are equal; cached keys have another order than theirs.
+        Some families, such as DeepSeek-V3, write split what they read interleaved, and this module
+        gives it back interleaved. Scores are equal; cached keys have another order than theirs.
 
         Raises `ValueError` if the configuration cannot be read, if its family is not known, or if
         the layer does not turn, and `NotImplementedError` where the last entries of a head turn.
@@ -328,7 +328,7 @@ class RotaryPositionalEncoding(CachedPositions[Factors]):
     ) -> tuple[Tensor, Tensor]:
         """Cosines and sines of ``positions`` as tensors, for other kernels.
 
-        Each is of shape (*positions.shape, rotary_dim/2), one entry a pair, as flash-attn takes
+        Each is of shape ``(*positions.shape, rotary_dim/2)``, one entry a pair, as flash-attn takes
         them; ``torch.cat((cos, cos), dim=-1)`` is what transformers hands to its layers. With
         ``pair_axes`` the first axis of the positions, that of their axes, is gone. The attention
         factor is included. ``dtype`` is any floating-point type: half types are rounded last.

@@ -142,7 +142,7 @@ def test_copies_do_not_overlap_and_stand_on_both_sides(seed: int) -> None:
 
 
 class Copier(torch.nn.Module):
-    """A "language model" that expects two tokens to be followed as they were followed before."""
+    """A "language model" that expects three tokens to be followed as they were followed before."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -150,11 +150,12 @@ class Copier(torch.nn.Module):
 
     def forward(self, input_ids: torch.Tensor, use_cache: bool) -> Any:
         tokens = input_ids[0].tolist()
-        followed: dict[tuple[int, int], int] = {}
-        rows = [-1.0]
-        for before, token, after in zip(tokens, tokens[1:], [*tokens[2:], 0], strict=True):
-            rows.append(float(followed.get((before, token), -1)))
-            followed[before, token] = after
+        followed: dict[tuple[int, ...], int] = {}
+        rows = [-1.0, -1.0]
+        for at in range(2, len(tokens)):
+            seen = tuple(tokens[at - 2 : at + 1])
+            rows.append(float(followed.get(seen, -1)))
+            followed[seen] = tokens[at + 1] if at + 1 < len(tokens) else 0
         return type("Output", (), {"last_hidden_state": torch.tensor(rows)[None, :, None]})
 
     def lm_head(self, rows: torch.Tensor) -> torch.Tensor:
@@ -169,6 +170,12 @@ def test_the_second_copy_is_scored_at_its_own_tokens(monkeypatch: pytest.MonkeyP
     for copy in found["copies"]:
         assert copy["loss_first"] > 5
         assert (copy["loss"], copy["right"]) == (0, 1)
+
+
+def test_what_copies_names_the_next_token() -> None:
+    text = torch.arange(run.TIMES * run.ANSWERING) % 7
+    named = dict(zip(run.AHEAD, run.answers(Copier(), text), strict=True))
+    assert named == {ahead: float(ahead == 1) for ahead in run.AHEAD}
 
 
 def test_a_run_that_is_stored_is_not_made_again(tmp_path: Path) -> None:
@@ -208,6 +215,10 @@ def test_stored_runs_are_whole() -> None:
         {line["text"] for line in STORED}
     )
     for line in STORED:
+        if line["what"] == "answers":
+            assert len(line["answers"]) == len(run.AHEAD)
+            assert 0 <= min(line["answers"]) <= sum(line["answers"]) <= 1
+            continue
         bins = np.array(line["loss"])
         per_text = line["tokens"] // run.BIN
         assert bins.shape == (
@@ -218,6 +229,7 @@ def test_stored_runs_are_whole() -> None:
 
 def test_pages_read_the_lengths_that_the_script_used() -> None:
     assert (results.LENGTH, results.BIN) == (run.LENGTH, run.BIN)
+    assert results.AHEAD == run.AHEAD
     assert set(results.METHODS) == set(run.METHODS)
     assert set(results.TEXTS) == set(run.ORDER) == set(texts.SOURCES)
 

@@ -1,55 +1,34 @@
-"""The cheat sheet's table of RoPE by model family, against the classes of transformers.
+"""The stored table of families, against the classes of transformers.
 
 Each family is built small, from its own default configuration, with random weights. While it reads
 a few tokens, its rotation is watched: which layers call it, what goes in and what comes out. Then
-each row of the table says which layers must have turned, and which module of ours does the same.
+the settings that the table gives say which layers must have turned, and which module of ours does
+the same. This knows nothing of the doctor, with which the table was made.
 Nothing is downloaded.
 """
 
 import importlib
-import re
 from collections import defaultdict
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import page_text
 import pytest
 import torch
-import transformers
 from torch import Tensor, nn
 from transformers import AutoConfig, AutoModel
 
+from pe_lib.rope import LayerRotation, rotary_settings
 from pe_lib.torch import RotaryPositionalEncoding, rotary_frequencies
 
 LAYERS, LENGTH = 12, 7
-SHEET = (Path(__file__).parents[2] / "book" / "cheat_sheet.md").read_text(encoding="utf-8")
-
-
-class Row(NamedTuple):
-    """One family in the table, each column as it is written there."""
-
-    family: str
-    layout: Any
-    turned: str
-    base: str
-    unrotated: str
-
-
-def rows_under(heading: str, columns: int) -> list[list[str]]:
-    """The rows of a table whose first column names families, one row for each of them."""
-    pattern = r"^\| ((?:`\w+` ?)+) \|" + r" ([^|]+) \|" * (columns - 1) + "$"
-    lines = re.findall(pattern, page_text.section(SHEET, heading), re.M)
-    return [
-        [name, *(column.strip("`") for column in rest)]
-        for names, *rest in lines
-        for name in names[1:-1].split("` `")
-    ]
-
-
-ROWS = [Row(*columns) for columns in rows_under("RoPE by model family", 5)]
-AXES = rows_under("RoPE by model family", 2)
-assert len(ROWS) > 25, "the table has another form"
-assert len(AXES) == 3, "the table of axes has another form"
+FAMILIES = (
+    *("llama", "mistral", "qwen2", "qwen3", "gemma2", "phi3", "falcon", "granite", "olmo"),
+    *("olmo2", "starcoder2", "gpt_oss", "gemma3", "modernbert", "smollm3", "qwen2_vl"),
+    *("qwen2_5_vl", "qwen3_vl", "phi", "nemotron", "glm4_moe", "gpt_neox", "stablelm"),
+    *("qwen3_next", "cohere", "ernie4_5", "cohere2", "llama4", "deepseek_v3", "glm4", "gptj"),
+    "codegen",
+)
+AXES = ("qwen2_vl", "qwen2_5_vl", "qwen3_vl")
 
 # Sizes only: what the table speaks of comes from the default configuration of each class.
 SMALL = {
@@ -168,88 +147,59 @@ def is_turned_by(
     return bool((found - expected).abs().max() < 1e-5 * expected.abs().max())
 
 
-def base_of(row: Row, kind_of_layer: str | None) -> float:
-    """From "10,000", or "10,000 (sliding), 1,000,000 (full)", or "150,000, with YaRN"."""
-    stated = dict(re.findall(r"([\d,]+\d)(?: \((\w+)\))?", row.base))
-    for number, kind in stated.items():
-        if not kind or f"{kind}_attention" == kind_of_layer:
-            return float(number.replace(",", ""))
-    raise AssertionError(f"the sheet states no base for {kind_of_layer}")
+def module_of(layer: LayerRotation, width: int, **changed: Any) -> RotaryPositionalEncoding:
+    """Our module for what a layer is said to turn by, or for something else; for vectors of a
+    width, since some families hand over only what turns."""
+    options = {
+        "layout": layer.layout,
+        "frequencies": torch.tensor(layer.frequencies, dtype=torch.float64),
+        "attention_factor": layer.attention_factor,
+    } | changed
+    return RotaryPositionalEncoding(width, rotary_dim=2 * len(options["frequencies"]), **options)
 
 
-EVERY_FOURTH = {3, 7, 11}
-UNROTATED = {
-    "none": set(),
-    "every fourth": EVERY_FOURTH,
-    "three of each four": set(range(LAYERS)) - EVERY_FOURTH,
-}
-
-
-def module_as_stated(row: Row, config: Any, width: int, **options: Any) -> RotaryPositionalEncoding:
-    """Our module for vectors of this width, with the frequencies of YaRN where the row says so."""
-    if "YaRN" not in row.base:
-        return RotaryPositionalEncoding(width, **options)
-    assert config.rope_parameters["rope_type"] == "yarn"
-    fields = config.rope_parameters | {"rope_theta": options.pop("base")}
-    found = rotary_frequencies(options["rotary_dim"], **fields)
-    return RotaryPositionalEncoding(width, **options, **found._asdict())
-
-
-@pytest.mark.parametrize("row", ROWS, ids=lambda row: row.family)
-def test_family_turns_as_its_row_says(row: Row, monkeypatch: pytest.MonkeyPatch) -> None:
-    """And not as a row with another layout, half as wide a part, or twice the base."""
-    config, calls = watch(row.family, monkeypatch)
-    assert set(range(LAYERS)) - set(calls) == UNROTATED[row.unrotated]
-    head_dim = getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads
-    r = int(head_dim * {"all": 1, "1/2": 1 / 2, "1/4": 1 / 4}[row.turned])
-    kinds = getattr(config, "layer_types", None) or [None] * LAYERS
+@pytest.mark.parametrize("family", FAMILIES)
+def test_family_turns_as_the_stored_table_says(
+    family: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And not with the other layout, with half of the pairs, or faster."""
+    config, calls = watch(family, monkeypatch)
+    settings = rotary_settings(config)
+    assert {i for i, layer in enumerate(settings.layers) if layer is not None} == set(calls)
     for index, layer_calls in calls.items():
-        width = layer_calls[0].before.shape[-1]  # some families hand over only what turns
-        stated = {"layout": row.layout, "rotary_dim": r, "base": base_of(row, kinds[index])}
-        assert is_turned_by(module_as_stated(row, config, width, **stated), layer_calls)
-        wrong = {
-            "layout": "interleaved" if row.layout == "split" else "split",
-            "rotary_dim": r // 2,
-            "base": 2 * stated["base"],
-        }
-        for name, value in wrong.items():
-            other = module_as_stated(row, config, width, **stated | {name: value})
+        layer = settings.layers[index]
+        assert layer is not None
+        width = layer_calls[0].before.shape[-1]
+        assert width in (layer.head_dim, layer.rotary_dim)
+        assert is_turned_by(module_of(layer, width), layer_calls)
+        frequencies = torch.tensor(layer.frequencies, dtype=torch.float64)
+        for name, value in (
+            ("layout", "interleaved" if layer.layout == "split" else "split"),
+            ("frequencies", frequencies[: len(frequencies) // 2]),
+            ("frequencies", 2 * frequencies),
+        ):
+            other = module_of(layer, width, **{name: value})
             assert not is_turned_by(other, layer_calls), f"the check does not see {name}"
-
-
-def test_the_sheet_names_the_version_that_it_is_held_against() -> None:
-    version = ".".join(transformers.__version__.split(".")[:2])
-    assert f"As `transformers {version}` has it" in SHEET
 
 
 def test_gpt_oss_without_its_attention_factor() -> None:
     found = rotary_frequencies(64, **AutoConfig.for_model("gpt_oss").rope_parameters)
     assert 0.4 < 1 - 1 / found.attention_factor**2 < 0.5
-    assert "are too small by almost a half" in SHEET
+    sheet = (Path(__file__).parents[2] / "book" / "cheat_sheet.md").read_text(encoding="utf-8")
+    assert "are too small by almost a half" in sheet
 
 
-def test_the_unrotated_layers_of_cohere2_have_full_attention(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    config, calls = watch("cohere2", monkeypatch)
-    turned = {config.layer_types[index] for index in calls}
-    assert turned == {"sliding_attention"}
-
-
-@pytest.mark.parametrize(("family", "axes"), AXES)
-def test_pairs_turn_by_the_axis_that_the_sheet_says(
-    family: str, axes: str, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("family", AXES)
+def test_pairs_turn_by_the_axis_that_the_stored_table_says(
+    family: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     positions = torch.stack(
         [torch.arange(LENGTH), torch.arange(LENGTH) * 3, torch.arange(LENGTH) ** 2]
     )
     config, calls = watch(family, monkeypatch, positions[:, None])
-    rotary = RotaryPositionalEncoding(
-        config.head_dim,
-        base=config.rope_parameters["rope_theta"],
-        layout="split",
-        pair_axes=eval(axes),
-    )
+    layer = rotary_settings(config).layers[0]
+    assert layer is not None
+    rotary = module_of(layer, layer.head_dim, pair_axes=layer.pair_axes)
     assert len(calls) == LAYERS
     assert is_turned_by(rotary, calls[0], positions[:, None])
     assert not is_turned_by(rotary, calls[0], positions[[0, 2, 1], None])

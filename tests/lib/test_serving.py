@@ -350,5 +350,6 @@ def test_every_line_that_says_run_is_run() -> None:
     run = {each["key"] for each in CONVENTIONS if each["status"] == "run"}
     assert run == set(FORMULAS) | {"gguf"}
     assert {each["status"] for each in CONVENTIONS} == {"run", "read, not run"}
-    fields = {"library", "call", "layout", "x", "wants", "ours", "source", "at", "status", "key"}
+    fields = {"library", "call", "layout", "x", "wants", "ours", "status", "key"}
+    fields |= {"repository", "source", "at"}
     assert all(set(each) == fields for each in CONVENTIONS)

@@ -3,6 +3,8 @@
 The page is read as a reader gets it, so what is not computed here cannot stand there.
 """
 
+import contextlib
+import functools
 import inspect
 import math
 import re
@@ -13,14 +15,19 @@ import numpy as np
 import page_text
 import pytest
 import torch
+import transformers
+from transformers.models.auto.configuration_auto import CONFIG_MAPPING
+from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING_NAMES
 
 import pe_lib.torch
 from pe_lib import numpy as pe
+from pe_lib.rope.families import families
 
 SHEET = (Path(__file__).resolve().parent.parent.parent / "book" / "cheat_sheet.md").read_text(
     encoding="utf-8"
 )
 D = 512
+VERSION = ".".join(transformers.__version__.split(".")[:2])
 
 
 def rows_of(heading: str) -> dict[str, str]:
@@ -77,7 +84,8 @@ def test_numbers_are_those_computed() -> None:
 
 def test_no_other_number_stands_there() -> None:
     rows = rows_of("The numbers")  # which the test above compares, names and values
-    shown = " | ".join([*rows, *rows.values(), "512"])
+    counted = [VERSION, *map(str, causal_families())]
+    shown = " | ".join([*rows, *rows.values(), *counted, "512"])
     assert len(list(page_text.stated_in(SHEET))) > 8
     assert page_text.unshown(SHEET, shown) == []
 
@@ -100,13 +108,15 @@ NAMES: dict[str, Any] = {
     "p": RNG.normal(size=(3, 8)),
     "y": RNG.normal(size=(5, 8)),
     "p2": RNG.normal(size=(5, 8)),
+    "config": {"model_type": "llama", "num_hidden_layers": 1, "head_dim": 8},
 }
 CALLS = rows_of("The library")
+IN_TORCH = set(pe_lib.torch.__all__) - set(pe.__all__)
 
 
 @pytest.mark.parametrize("call", CALLS)
 def test_call_gives_the_shape(call: str) -> None:
-    backend = pe_lib.torch if "Positional" in call else pe
+    backend = pe_lib.torch if any(f"pe.{name}" in call for name in IN_TORCH) else pe
     names = NAMES | {"pe": backend}
     assert tuple(eval(call, names).shape) == tuple(eval(CALLS[call], names))
 
@@ -131,5 +141,28 @@ def test_examples_run() -> None:
     names: dict[str, Any] = {}
     exec(call, names)
     assert names["rotary"](torch.zeros(5, 128)).shape == (5, 128)
+    assert names["rotary"].layout == "split"
     assert "assert" in theorem
     exec(theorem, {})
+
+
+# ---- Families
+
+
+@functools.cache
+def causal_families() -> tuple[int, int]:
+    """How many build from their defaults, and how many of them are in the library's table."""
+    built, turning = 0, 0
+    for model_type in MODEL_FOR_CAUSAL_LM_MAPPING_NAMES:
+        with contextlib.suppress(Exception):  # some defaults contradict themselves
+            config = CONFIG_MAPPING[model_type]().get_text_config()
+            built += 1
+            turning += not {model_type, config.model_type}.isdisjoint(families())
+    return built, turning
+
+
+def test_how_many_causal_families_have_a_rotation() -> None:
+    built, turning = causal_families()
+    assert f"of the {built} families" in SHEET
+    assert f", {turning} and more have it" in SHEET
+    assert f"transformers {VERSION}" in SHEET

@@ -185,14 +185,15 @@ def test_letters_of_stills_can_be_read_on_a_phone_and_fill_the_column() -> None:
         ax.plot([0, 1], label="line")
         ax.legend()
         figure.canvas.draw()
-        texts = figure.findobj(lambda part: isinstance(part, Text) and bool(part.get_text()))
+        found = [part for part in figure.findobj(Text) if isinstance(part, Text)]
+        texts = [text for text in found if text.get_text()]
         assert len(texts) > 8
         width = figure.get_figwidth() * 96 * plots.ENLARGED
-        points = min(text.get_fontsize() for text in texts)
+        points = min(float(text.get_fontsize()) for text in texts)
         names = {Path(findfont(text.get_fontproperties())).stem for text in texts}
         plt.close(figure)
     assert width == pytest.approx(plots.COLUMN)
-    assert points / 72 * 96 * plots.ENLARGED * 358 / plots.COLUMN >= 11
+    assert points / 72 * 96 * plots.ENLARGED * 358 / plots.COLUMN >= 11.5
     assert names == {"SourceSerif4-Regular", "SourceSerif4-Semibold"}
 
 
@@ -354,7 +355,7 @@ def test_the_example_in_contributing_draws_its_still(
 
 def test_contributing_names_every_field_that_a_figure_may_define() -> None:
     text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
-    _, _, fields = text.partition("### Add a live figure")
+    _, _, fields = text.partition("\n## Add a live figure\n")
     named = set(re.findall(r"`(\w+)", fields.partition("\n## ")[0]))
     used = set(re.findall(r"\bspec\.(\w+)", (live.FOLDER / "kit.js").read_text(encoding="utf-8")))
     assert len(used) > 8

@@ -6,6 +6,7 @@ book/checks, proves by running.
 
 import ast
 import copy
+import posixpath
 import re
 from functools import cache
 from pathlib import Path
@@ -122,8 +123,10 @@ def test_no_drawing_is_wider_than_its_letters_allow(name: str) -> None:
     for cell in filter(page_measures.shows_picture, page_text.code_cells(read(name))):
         for output in cell.outputs:
             svg = output.get("data", {}).get("image/svg+xml", "")
-            for width in re.findall(r'<svg [^>]*?\bwidth="([\d.]+)pt"', svg):
-                assert float(width) <= most_points, cell.source
+            for opening in re.findall(r'<svg [^>]*\bwidth="[\d.]+pt"[^>]*>', svg):
+                # Frames are enlarged to the column of a page: what they were drawn at counts.
+                (drawn,) = re.findall(r'\bviewBox="0 0 ([\d.]+) ', opening)
+                assert float(drawn) <= most_points, cell.source
 
 
 @every_notebook
@@ -136,16 +139,24 @@ def test_no_line_of_code_is_wider_than_its_column(name: str) -> None:
 
 @every_notebook
 def test_every_result_in_the_prose_is_shown_by_a_cell(name: str) -> None:
-    """Of the page itself, or of its checks."""
+    """Of the page itself, or of a page that it links to and that proves it."""
     notebook = read(name)
     prose = [page_text.markdown_of(notebook)]
     for cell in page_text.code_cells(notebook):
         shown = cell.metadata.get("mystnb", {})
         prose += [shown.get("figure", {}).get("caption", ""), shown.get("image", {}).get("alt", "")]
-    outputs = page_text.shown_by(notebook)
-    if f"checks/{name}" in CHECKS:
-        outputs += "\n" + page_text.shown_by(read(f"checks/{name}"))
-    assert page_text.unshown("\n\n".join(prose), outputs) == []
+    outputs = [page_text.shown_by(read(page)) for page in (name, *pages_that_prove(name))]
+    assert page_text.unshown("\n\n".join(prose), "\n".join(outputs)) == []
+
+
+def pages_that_prove(name: str) -> set[str]:
+    """The pages of checks that a page links to. The tour tells what whole chapters show."""
+    links = re.findall(r"\]\(([\w./-]+\.ipynb)", page_text.markdown_of(read(name)))
+    linked = {posixpath.normpath(posixpath.join(posixpath.dirname(name), link)) for link in links}
+    if name == "tour.ipynb":
+        chapters = linked & set(CHAPTERS)
+        return linked | {page for chapter in chapters for page in pages_that_prove(chapter)}
+    return linked & set(CHECKS)
 
 
 # Chapters.

@@ -127,8 +127,7 @@ def test_the_landing_page_speaks_of_a_rocket_only_where_there_is_one() -> None:
 
 
 def test_the_landing_page_leads_to_the_table_of_model_families() -> None:
-    links = parsed(SITE / LANDING).select("article a[href='rope_families.html']")
-    assert links
+    assert parsed(SITE / LANDING).select_one("article a[href$='rope_families.html']")
 
 
 def test_the_menu_of_a_notebook_downloads_it_and_says_how_to_run_it(browser: Browser) -> None:

@@ -48,10 +48,20 @@ def add_scripts(page: Page, *kinds: str) -> None:
 
 
 @pytest.fixture
-def clock(browser: Browser) -> Iterator[Locator]:
-    """The first figure of the chapter on rotation, on a phone."""
-    address = (SITE / "book" / "rotation.html").as_uri()
-    with visit(browser, address, **PHONE, has_touch=True) as page:
+def clock(browser: Browser, tmp_path: Path) -> Iterator[Locator]:
+    """A clock on a page that has an address, on a phone."""
+    figure = live.clock()
+    scripts = [f"{name}.js" for name in (*still.KIT, *still.files_of("clock"))]
+    file = tmp_path / "clock.html"
+    file.write_text(
+        '<!doctype html><meta charset="utf-8"><meta name="viewport" content="width=device-width">'
+        f'<link rel="stylesheet" href="{(live.FOLDER / "kit.css").as_uri()}">'
+        f'<figure id="fig-clock">{live.box("clock", "Why?", figure.state, {})}</figure>'
+        '<p style="height: 2000px">Below.</p>'
+        + "".join(f'<script src="{(live.FOLDER / name).as_uri()}"></script>' for name in scripts),
+        encoding="utf-8",
+    )
+    with visit(browser, file.as_uri(), **PHONE, has_touch=True) as page:
         yield page.locator('[data-figure="clock"][data-live]').first
 
 
@@ -799,7 +809,7 @@ def test_a_table_that_is_pulled_by_any_amount(browser: Browser) -> None:
         page.mouse.move(x, y - 6.4 * row)
         expect(values).to_have_text(["6.4", "20"])  # it was taken hold of at row 20
         page.mouse.up()
-        expect(figure.locator(".live__says")).to_contain_text("to the row x + 6.4")
+        expect(figure.locator(".live__says")).to_contain_text("every row x to x + 6.4")
         clock = middle(picture.locator('[data-handle="clock 3"]').last)
         drag(page, clock)  # a tap
         expect(figure.locator(".live__says")).to_contain_text("Block 4 is transposed")

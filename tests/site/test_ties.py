@@ -15,14 +15,13 @@ from website.built_site import SITE, parsed
 
 # Each page with a kind of figure, a symbol that it shows, and one that then steps back.
 TIED = {
-    "tour": ("clock", "x", "after"),
-    "rotation": ("clock", "x", "after"),
+    "tour": ("table", "x", "after"),
+    "rotation": ("table", "x", "after"),
     "dot_product": ("similarity", "offset", "law"),
     "add_or_concatenate": ("subspaces", "words", "positions"),
     "rope": ("rope", "m", "n"),
 }
 PAGES = list(TIED)
-TIED["index"] = TIED["tour"]  # its text names no state, so less is asked of it
 
 
 IS_IN_THE_WINDOW = """copy => {
@@ -314,12 +313,6 @@ def test_without_scripts_phrases_are_text_and_formulas_whole(browser: Browser, n
         terms = page.locator(".live__formula button")
         assert terms.evaluate_all("all => all.every((term) => term.disabled)")  # they do nothing
         assert terms.count()
-
-
-def test_the_formula_of_the_landing_page_is_tied_to_its_clocks(browser: Browser) -> None:
-    with visit(browser, address("index"), **DESK) as page:
-        a_key_lights_a_term_which_says_what_it_is(page, "index")
-        a_mouse_lights_a_symbol_and_its_part_from_either_side(page, "index")
 
 
 @pytest.mark.parametrize("setting", [DESK, PHONE | {"has_touch": True}], ids=["desk", "phone"])

@@ -18,6 +18,13 @@ from pe_lib.rope.families import families as known_families
 from website.page_measures import BOOK
 
 FAMILIES, CONVENTIONS_PAGE = "book/rope_families", "book/rope_conventions"
+# How the pairs are dealt to the axes of a position.
+AXES = {
+    "sections": "in blocks of",
+    "interleaved": "in turns, of",
+    "alternate": "in turns, of",
+    "ernie": "height and width in turns, then time:",
+}
 CONVENTIONS = BOOK / "data" / "rope_conventions.yml"
 
 
@@ -97,8 +104,8 @@ def axes(family: Family) -> str:
     rule, sections = family.get("axes"), family.get("sections")
     if rule is None:
         return ""
-    how = {"sections": "in blocks of", "interleaved": "in turns, of"}.get(rule, f"({rule}),")
-    numbers = ", ".join(map(str, sections)) if sections else "mrope_section"
+    how = AXES.get(rule, "of")
+    numbers = ", ".join(map(str, sections)) if sections else "`mrope_section`"
     return f"axes {how} {numbers}"
 
 

@@ -59,7 +59,7 @@ def offer_to_run(page: BeautifulSoup) -> None:
             menu.decompose()
             continue
         name = "Run or download this page"
-        opens = {"type": "button", "class": "btn run-button", "popovertarget": run["id"]}
+        opens = {"type": "button", "class": "btn run-button", "popovertarget": str(run["id"])}
         button = page.new_tag("button", attrs=opens | {"title": name})
         button.append(page.new_tag("i", attrs={"class": "fas fa-download", "aria-hidden": "true"}))
         menu.replace_with(button)
