@@ -16,17 +16,16 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TypeVar
 
 from playwright.sync_api import Browser, Error, Page, expect, sync_playwright
 
 from website.browser import move, start_browser
 
 ROOT = Path(__file__).resolve().parent.parent
-CHAPTER = "book/rotation.ipynb"  # it has theorems, formulas, pictures and live figures
+CHAPTER = "book/checks/rotation.ipynb"  # it has theorems, and a figure that Python follows
 NOT_SOURCES = shutil.ignore_patterns(".*", "_build", "__pycache__", "*.egg-info")
 THEOREM = re.compile(r"^\s*\":::+\{prf:\w+\}", re.MULTILINE)
 LIVE_VIEW = "application/vnd.jupyter.widget-view+json"
@@ -36,8 +35,6 @@ TOKEN = "binder"
 # JupyterLab draws every cell, however far from the screen it is.
 SETTINGS = ".jupyter/lab/user-settings/@jupyterlab/notebook-extension/tracker.jupyterlab-settings"
 DRAW_ALL_CELLS = {"windowingMode": "none"}
-
-Figure = TypeVar("Figure")
 
 IS_READY = """() => {
   const panel = window.jupyterapp?.shell?.currentWidget;
@@ -155,24 +152,14 @@ def run_cells(page: Page) -> None:
 
 
 def follow(page: Page) -> None:
-    """Python follows a figure of the chapter that is moved, and so does the one that is linked."""
-    clock, back = linked_figures(page.locator(".live[data-live]").all())
-    row = page.locator(".jp-OutputArea-output pre", has_text="array([").first
-    position = clock.locator('input[data-key="x"]')
-    shown = row.inner_text()
-    position.press("ArrowLeft")
-    expect(row).not_to_have_text(shown)
-    linked = str(int(position.input_value()) + 3)
-    expect(back.locator('input[data-key="x"]')).to_have_value(linked)
-
-
-def linked_figures(figures: Sequence[Figure]) -> tuple[Figure, Figure]:
-    """The last two of the chapter: the second is linked to the first."""
-    if len(figures) < 2:
-        sys.exit(
-            f"{CHAPTER} has {len(figures)} live figure(s), and this trial needs two linked ones."
-        )
-    return figures[-2], figures[-1]
+    """Python follows the last figure of the page: what the cell below it shows changes."""
+    figure = page.locator(".live[data-live]").last
+    cell = page.locator(".jp-CodeCell").filter(has=figure)
+    below = cell.locator("xpath=following-sibling::*[contains(@class, 'jp-CodeCell')][1]")
+    output = below.locator(".jp-OutputArea-output pre").first
+    shown = output.inner_text()
+    figure.locator('[data-set][aria-pressed="false"]').first.press("Enter")
+    expect(output).not_to_have_text(shown)
 
 
 if __name__ == "__main__":

@@ -47,17 +47,10 @@ def test_a_server_that_never_answers_is_not_waited_for_without_end(
         silent.kill()
 
 
-def test_the_last_two_live_figures_of_the_chapter_are_linked() -> None:
-    """The trial moves one and looks at the other, however many others the chapter has."""
-    chapter = nbformat.read(binder.ROOT / binder.CHAPTER, as_version=4)
-    live = [cell for cell in chapter.cells if cell.cell_type == "code" and is_live(cell)]
-    clock, back = binder.linked_figures(live)
-    assert back.source.endswith("\nclock_back")
-    assert 'link((clock, "x"), (clock_back, "x")' in back.source
-    assert clock.source.endswith("\nclock")
-    assert binder.linked_figures([*live, *live]) == (clock, back)
-
-
-def test_a_chapter_without_two_live_figures_is_named() -> None:
-    with pytest.raises(SystemExit, match=rf"{binder.CHAPTER} has 1 live figure.*needs two"):
-        binder.linked_figures(["one"])
+def test_a_cell_below_the_last_live_figure_follows_it() -> None:
+    """The trial moves that figure and looks at that cell."""
+    cells = nbformat.read(binder.ROOT / binder.CHAPTER, as_version=4).cells
+    code = [cell for cell in cells if cell.cell_type == "code"]
+    last = max(place for place, cell in enumerate(code) if is_live(cell))
+    assert "in-a-kernel" in code[last + 1].metadata["tags"]
+    assert "display_id=True" in code[last + 1].source
