@@ -107,11 +107,11 @@ def changes(runs: list[Run], method: str, scale: int, part: str) -> dict[str, fl
     """For each text, by how much a method changes the loss of the same tokens.
 
     part: "short", texts of 1,024 tokens, against no scaling; "within", the positions up to the
-    trained length, against no scaling; "beyond", the last quarter of the positions, against no
-    scaling; "against cutting", the same quarter, against no scaling on the text cut to its last
-    8,192 tokens.
+    trained length, against no scaling; "beyond", the last 4,096 positions, against no scaling;
+    "against cutting", the same positions, against no scaling on the text cut to its last 8,192
+    tokens, so that each of them sees at least 4,096 tokens.
     """
-    last = (3 * scale * LENGTH // 4, scale * LENGTH)
+    last = (scale * LENGTH - LENGTH // 2, scale * LENGTH)
     found = {}
     for text in TEXTS:
         if part == "short":

@@ -261,3 +261,11 @@ def test_changes_compare_the_same_tokens() -> None:
     assert against == np.mean(last**2 - last) - 0.5
     assert results.changes(runs, "none", 2, "against cutting")["hamlet"] == -0.5
     assert results.changes(runs, "ntk", 2, "within") == {}
+
+
+def test_at_four_times_the_length_the_cut_text_is_scored_where_it_sees_enough() -> None:
+    bins = np.arange(256.0)
+    runs = [line("yarn", 4, list(bins**2)), line("none", 1, list(bins[192:]), start=3 * run.LENGTH)]
+    scored = np.arange(224, 256)
+    against = results.changes(runs, "yarn", 4, "against cutting")["hamlet"]
+    assert against == np.mean(scored**2 - scored)
