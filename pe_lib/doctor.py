@@ -25,7 +25,7 @@ from numpy.typing import ArrayLike, NDArray
 from pe_lib import _checks as check
 from pe_lib.rope import LayerRotation, RotarySettings, rotary_settings
 
-__all__ = ["Fault", "Report", "assert_turns_as", "compare", "examine"]
+__all__ = ["ADAPTERS", "Fault", "Report", "assert_turns_as", "compare", "examine"]
 
 Array = NDArray[Any]
 Floats = NDArray[np.float64]
@@ -44,6 +44,51 @@ NAMES = {
     "interleaved": "GPT-J, NORM, interleaved=True",
 }
 UNTESTED = ("softmax scale", "query temperature", "masks", "which layers call it", "gradients")
+
+
+# A few lines each, in which the names of what you examine are yours to fill in.
+ADAPTERS = {
+    "torch": """\
+def turn(x, positions):
+    y = kernel(torch.from_numpy(x).to(device), torch.from_numpy(positions).to(device))
+    return y.float().cpu().numpy()
+""",
+    "transformers": """\
+def turn(x, positions):  # axes="batch heads seq"
+    q = torch.from_numpy(x)
+    cos, sin = model.rotary_emb(q, torch.from_numpy(positions))
+    return apply_rotary_pos_emb(q, q, cos, sin)[0].float().numpy()
+""",
+    "flash-attn": """\
+def turn(x, positions):  # axes="batch seq heads"; cos and sin are your tables, (length, pairs)
+    rows = [
+        apply_rotary_emb(torch.from_numpy(row[None]).to(device), cos[at], sin[at], interleaved)
+        for row, at in zip(x, torch.from_numpy(positions).to(cos.device))
+    ]
+    return torch.cat(rows).float().cpu().numpy()
+""",
+    "jax": """\
+def turn(x, positions):
+    return np.asarray(kernel(jnp.asarray(x), jnp.asarray(positions)), np.float32)
+""",
+    "mlx": """\
+def turn(x, positions):  # axes="seq": mx.fast.rope takes a first position, so one row a call
+    rows = [
+        mx.fast.rope(mx.array(row[None, None]), dims, traditional=traditional, base=base,
+                     scale=1.0, offset=int(at), freqs=freqs)
+        for row, at in zip(x, positions)
+    ]
+    return np.array(mx.concatenate(rows)[:, 0])
+""",
+    "ctypes": """\
+def turn(x, positions):  # axes="seq"; kernel(x, positions, y, rows, head_dim) in C
+    y = np.empty_like(x)
+    floats, integers = ctypes.POINTER(ctypes.c_float), ctypes.POINTER(ctypes.c_int64)
+    kernel(x.ctypes.data_as(floats), positions.ctypes.data_as(integers),
+           y.ctypes.data_as(floats), len(x), x.shape[-1])
+    return y
+""",
+}
 
 
 class Fault(NamedTuple):
@@ -205,26 +250,8 @@ def examine(
 
     Notes
     -----
-    Adapters. A function of PyTorch::
-
-        def turn(x, positions):
-            return kernel(torch.from_numpy(x), torch.from_numpy(positions)).float().numpy()
-
-    A model of transformers, with its own ``rotary_emb`` and ``apply_rotary_pos_emb``
-    (``axes="batch heads seq"``)::
-
-        def turn(x, positions):
-            q = torch.from_numpy(x)
-            cos, sin = model.rotary_emb(q, torch.from_numpy(positions))
-            return apply_rotary_pos_emb(q, q, cos, sin)[0].float().numpy()
-
-    JAX: ``lambda x, p: np.asarray(kernel(jnp.asarray(x), jnp.asarray(p)), np.float32)``. MLX, whose
-    ``rope`` takes a first position and not positions, one row at a time:
-    ``np.stack([np.array(mx.fast.rope(mx.array(row)[None, None], dims=d, traditional=False,
-    base=b, scale=1.0, offset=int(p)))[0, 0] for row, p in zip(x, positions)])``. flash-attn
-    (``axes="batch seq heads"``): its ``apply_rotary_emb(x, cos, sin, interleaved=...)`` counts rows
-    from 0, so give it cosines of your positions. ctypes: pass ``x.ctypes.data_as(c_float_p)`` and
-    ``positions.ctypes.data_as(c_int64_p)``, with an array for the output.
+    A function that takes tensors needs an adapter of a few lines. ``ADAPTERS`` has them, by name:
+    ``print(doctor.ADAPTERS["torch"])``, and "transformers", "jax", "mlx", "flash-attn", "ctypes".
     """
     width = check.even("head_dim", head_dim)
     kinds = _kinds_of_layer(expect, width)
@@ -321,7 +348,7 @@ class _Caller:
         raise ValueError(
             "turn must take x and positions, NumPy arrays, and give an array of x's shape; it gave "
             f"{errors[self.forms[0]]} in the form {self.forms[0]!r}. If it takes tensors, or other "
-            "arguments, wrap it in an adapter; the docstring of examine has them"
+            f"arguments, wrap it in an adapter: pe_lib.doctor.ADAPTERS has {', '.join(ADAPTERS)}"
         )
 
 

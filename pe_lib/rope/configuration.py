@@ -272,6 +272,7 @@ class _Reader:
             if older in fields:
                 fields.setdefault(name, fields[older])
         self.given = fields
+        self.nulls = {name for name, value in given.items() if value is None}
         self.model_type = str(given.get("model_type"))
 
     def field(self, name: str) -> Any:
@@ -355,6 +356,9 @@ class _Reader:
             self.sources["layers"] = "not known: of this family the function alone was watched"
             return {i for i, kind in enumerate(kinds) if kind in WITHOUT_ATTENTION}
         if "types" in rule:
+            window = rule.get("unless_null")
+            if window is not None and window in self.nulls:
+                return set()
             return {i for i, kind in enumerate(kinds) if kind in rule["types"]}
         if "list" in rule:
             flags = self.given.get(rule["list"])
@@ -494,6 +498,8 @@ class _Reader:
             is_long = (self.seq_len or 1) > given["original_max_position_embeddings"]
             given["attention_factor"] = given["long_mscale" if is_long else "short_mscale"]
         field = self.family.get("rotary_dim")
+        if "rotary_dim" in self.given and "partial_rotary_factor" not in self.given:
+            field = "rotary_dim"  # released files of MiniMax-M2
         if field is not None and self.field(field) is not None:
             given["partial_rotary_factor"] = self.integer(field) / width
         elif self.family.get("width") == "qk_rope_head_dim":

@@ -55,7 +55,8 @@ def families() -> dict[str, Family]:
         True where the last entries of the width turn and not the first.
     ``unturned``
         Which layers do not turn: ``{"types": […]}`` names kinds of layers, ``{"list": field}`` a
-        field with 0 for such a layer.
+        field with 0 for such a layer. With ``"unless_null": field``, all turn if the file has a
+        null there.
     ``axes``
         How the axes of a position are dealt to the pairs: "sections", "interleaved", "ernie".
     ``norms``, ``norms_after``

@@ -76,11 +76,6 @@ def rope_type_of(fields: dict[str, Any], known: Collection[str]) -> str:
     fields. Both may be there: transformers keeps the ``type`` of an old file beside the
     ``rope_type`` that it makes of it."""
     rope_type, older = fields.pop("rope_type", None), fields.pop("type", None)
-    if "axial" in (rope_type, older):
-        raise ValueError(
-            "rope_type must be that of a text, got 'axial', which turns the patches of an image by "
-            "rows and columns, in each family otherwise: see pair_axes of RotaryPositionalEncoding"
-        )
     if rope_type is None and older is None:
         scaling = [name for name in fields if name not in OF_EVERY_TYPE]
         if scaling:
@@ -107,7 +102,8 @@ def checked(name: str, value: Any) -> Any:
     if name in ("rope_type", "type"):
         return value
     if name in LENGTHS:
-        if isinstance(value, float) and value.is_integer():  # JSON files have 32768.0
+        whole = isinstance(value, float) and value.is_integer()
+        if whole and name != "seq_len":  # files have 32768.0
             value = int(value)
         return check.integer(name, value, at_least=LENGTHS[name])
     if name == "truncate":

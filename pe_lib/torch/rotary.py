@@ -174,8 +174,8 @@ class RotaryPositionalEncoding(CachedPositions[Factors]):
         turn alike. ``seq_len`` is the longest text, for scalings that depend on it. For all layers
         at once, `rotary_modules`.
 
-        Thirteen families of transformers write split what they read interleaved. This module gives
-        it back interleaved. Scores are equal; cached keys have another order than theirs.
+        Some families, such as DeepSeek-V3, write split what they read interleaved, and this module
+        gives it back interleaved. Scores are equal; cached keys have another order than theirs.
 
         Raises `ValueError` if the configuration cannot be read, if its family is not known, or if
         the layer does not turn, and `NotImplementedError` where the last entries of a head turn.

@@ -73,6 +73,7 @@ SMALL: dict[str, Any] = {
     "first_k_dense_replace": LAYERS,
     "n_group": 1,
     "topk_group": 1,
+    "rotary_dim": 8,
     "vocab_size_per_layer_input": 64,
     "hidden_size_per_layer_input": 8,
     "num_layers": LAYERS,
@@ -577,10 +578,11 @@ def labels(watched: Watched) -> Iterator[dict[str, Any]]:
 def unturned_rules(watched: Watched, turned: set[int]) -> Iterator[dict[str, Any]]:
     """Rules that may say which layers do not turn, the plainest first."""
     yield {}
+    if getattr(watched.config, "no_rope_layers", None):
+        yield {"unturned": {"list": "no_rope_layers"}}
     kinds = getattr(watched.config, "layer_types", None) or []
     still = sorted({kind for i, kind in enumerate(kinds) if i not in turned})
     yield {"unturned": {"types": still}}
-    yield {"unturned": {"list": "no_rope_layers"}}
 
 
 WIDTHS = ("qk_rope_head_dim", "head_dim", "hidden_size")
@@ -635,7 +637,23 @@ def record(model_type: str) -> dict[str, Any]:
     axes = [each.pair_axes for each in reports.values() if each.pair_axes]
     if axes:
         family["sections"] = np.bincount(axes[0]).tolist()
-    return fitted(family, watched, reports, bool(axes))
+    family = fitted(family, watched, reports, bool(axes))
+    if "types" in family.get("unturned", {}) and turns_without_window(model_type):
+        family["unturned"]["unless_null"] = "sliding_window"
+    return family
+
+
+def turns_without_window(model_type: str) -> bool:
+    """Whether full attention turns after all where no layer has a window, as in EXAONE 4."""
+    if getattr(CONFIG_MAPPING[model_type](), "sliding_window", None) is None:
+        return False
+    kinds = ["full_attention"] * LAYERS
+    try:
+        config = small_config(model_type, {"sliding_window": None, "layer_types": kinds}, ())
+        found = run(model_type, config, AutoModel.from_config(config).eval())
+    except Exception:  # anybody's code: a window may be needed
+        return False
+    return len({call.layer for call in found.calls}) == LAYERS
 
 
 def fitted(
@@ -649,12 +667,12 @@ def fitted(
         labels(watched),
         unturned_rules(watched, set(reports)),
         WIDTHS,
-        (None, "rotary_dim"),
+        ("rotary_dim", None) if getattr(watched.config, "rotary_dim", None) else (None,),
         AXES_RULES if has_axes else (None,),
     ):
         if width == "qk_rope_head_dim" and not hasattr(watched.config, width):
             continue
-        tried = family | label | rule | dealing(dealt, family)
+        tried: dict[str, Any] = family | label | rule | dealing(dealt, family)
         tried |= {"width": width} if width != "head_dim" else {}
         tried |= {"rotary_dim": part} if part else {}
         if not disagreements(watched.config, reports, tried):
@@ -675,7 +693,8 @@ def record_of_function(model_type: str, reason: str) -> dict[str, Any]:
     family = of_code(first) | defaults_of(model_type) | {"read": "function"}
     if first.pair_axes:
         family["sections"] = np.bincount(first.pair_axes).tolist()
-    for width, dealt in itertools.product(WIDTHS, AXES_RULES):
+    rules = AXES_RULES if first.pair_axes else (None,)
+    for width, dealt in itertools.product(WIDTHS, rules):
         if width == "qk_rope_head_dim" and not hasattr(config, width):
             continue
         tried = family | ({"width": width} if width != "head_dim" else {})
@@ -683,7 +702,8 @@ def record_of_function(model_type: str, reason: str) -> dict[str, Any]:
         with contextlib.suppress(ValueError, TypeError):
             settings = rotary_settings(config.to_dict(), family=tried)
             kinds = getattr(config, "layer_types", None) or [None] * len(settings.layers)
-            by_kind = dict(zip(kinds, settings.layers, strict=True))
+            pairs = zip(kinds, settings.layers, strict=True)
+            by_kind = {kind: layer for kind, layer in reversed(list(pairs)) if layer is not None}
             expected = [
                 by_kind[kind if kind in by_kind else next(iter(by_kind))] for kind in reports
             ]
@@ -782,11 +802,12 @@ def table(names: list[str]) -> tuple[dict[str, Any], dict[str, str]]:
         if seconds > 5:
             print(f"{model_type} took {seconds:.0f} s", file=sys.stderr, flush=True)
     for model_type, family in list(found.items()):
+        if "disagreements" in family:
+            unread[model_type] = "; ".join(family["disagreements"])
+            del found[model_type]
+    for model_type, family in list(found.items()):
         if "text" in family and family["text"] not in found:
             unread[model_type] = f"its text model {family['text']} is not in the table"
-            del found[model_type]
-        elif "disagreements" in family:
-            unread[model_type] = "; ".join(family["disagreements"])
             del found[model_type]
     return found, unread
 

@@ -1,7 +1,7 @@
 """Rotary functions that are right, and the same with one fault each, for the doctor's own table.
 
-``python tests/lib/planted.py`` prints the table, faults planted, caught and false alarms, and writes it
-to ``book/data/doctor_faults.json``.
+``python tests/lib/planted.py`` prints the table, faults planted, caught and false alarms, and
+writes it to ``book/data/doctor_faults.json``.
 """
 
 import json
@@ -220,7 +220,8 @@ def _mixed(x: Array, positions: Array) -> Array:
     if x.ndim == 4:
         angle = angle[:, np.newaxis]
     a, b = np.split(x, 2, axis=-1)
-    return x * np.cos(angle) + np.concatenate([-b, a], axis=-1) * np.sin(angle)
+    y: Array = x * np.cos(angle) + np.concatenate([-b, a], axis=-1) * np.sin(angle)
+    return y
 
 
 def _norm_inside(x: Array, positions: Array) -> Array:

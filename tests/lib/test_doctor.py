@@ -331,7 +331,22 @@ def test_the_callers_arrays_are_its_own() -> None:
     assert report.codes == ("writes_input",)
 
 
-# ---- Adapters
+# ---- Adapters, as they are printed
+
+
+def adapter(name: str, **names: Any) -> Any:
+    """The function that an adapter defines, with the user's own names filled in."""
+    names |= {"np": np, "torch": torch, "ctypes": ctypes, "device": "cpu"}
+    exec(doctor.ADAPTERS[name], names)
+    return names["turn"]
+
+
+def test_all_adapters_are_python_and_named_where_one_is_needed() -> None:
+    assert set(doctor.ADAPTERS) == {"torch", "transformers", "flash-attn", "jax", "mlx", "ctypes"}
+    for code in doctor.ADAPTERS.values():
+        compile(code, "adapter", "exec")
+    with pytest.raises(ValueError, match=r"ADAPTERS has torch, transformers"):
+        doctor.examine(lambda x, p: x @ torch.eye(WIDTH), WIDTH, axes="batch seq heads")
 
 
 def test_a_function_of_torch_in_a_half_type() -> None:
@@ -339,14 +354,11 @@ def test_a_function_of_torch_in_a_half_type() -> None:
 
     def kernel(x: torch.Tensor, positions: torch.Tensor) -> torch.Tensor:
         angle = positions[:, None].float() * omega
-        a, b = x.chunk(2, dim=-1)
+        a, b = x.bfloat16().chunk(2, dim=-1)
         cos, sin = angle.cos().bfloat16(), angle.sin().bfloat16()
         return torch.cat([a * cos - b * sin, b * cos + a * sin], dim=-1)
 
-    def turn(x: Any, positions: Any) -> Any:
-        return kernel(torch.from_numpy(x).bfloat16(), torch.from_numpy(positions)).float().numpy()
-
-    report = doctor.examine(turn, WIDTH, expect=expected())
+    report = doctor.examine(adapter("torch", kernel=kernel), WIDTH, expect=expected())
     assert report.faults == ()
     assert report.dtype == "bfloat16"
 
@@ -367,29 +379,46 @@ def test_a_model_of_transformers() -> None:
         rope_parameters=YARN,
     )
     model = AutoModel.from_config(config)
-
-    def turn(x: Any, positions: Any) -> Any:
-        q = torch.from_numpy(x)
-        cos, sin = model.rotary_emb(q, torch.from_numpy(positions))
-        return apply_rotary_pos_emb(q, q, cos, sin)[0].numpy()
-
+    turn = adapter("transformers", model=model, apply_rotary_pos_emb=apply_rotary_pos_emb)
     report = doctor.examine(turn, 128, expect=config, axes="batch heads seq")
     assert report.faults == ()
     assert "axis of heads" in report.tested
     assert report.attention_factor == pytest.approx(0.1 * math.log(4) + 1)
-    other = doctor.examine(
-        turn, 128, expect=config.to_dict() | {"rope_parameters": PLAIN}, axes="batch heads seq"
-    )
+    plain = config.to_dict() | {"rope_parameters": PLAIN}
+    other = doctor.examine(turn, 128, expect=plain, axes="batch heads seq")
     assert set(other.codes) == {"frequencies", "factor"}
+
+
+def test_flash_attn_by_its_reference_formula() -> None:
+    """Its function runs on a GPU alone; here is what its source gives as the formula in torch."""
+
+    def apply_rotary_emb(x: Any, cos: Any, sin: Any, interleaved: bool) -> Any:
+        assert not interleaved
+        cos, sin = (torch.cat((each, each), dim=-1)[:, None] for each in (cos, sin))
+        a, b = x.chunk(2, dim=-1)
+        return x * cos + torch.cat((-b, a), dim=-1) * sin
+
+    angles = torch.outer(torch.arange(4096.0), torch.tensor(expected().frequencies).float())
+    turn = adapter(
+        "flash-attn",
+        apply_rotary_emb=apply_rotary_emb,
+        cos=angles.cos(),
+        sin=angles.sin(),
+        interleaved=False,
+    )
+    report = doctor.examine(turn, WIDTH, expect=expected(), axes="batch seq heads")
+    assert report.faults == ()
+    assert report.reach == 2048  # its tables end there
+    assert "axis of heads" in report.tested
 
 
 C_KERNEL = """
 #include <math.h>
 #include <stdint.h>
-void turn(const float *x, const int64_t *positions, float *y, int rows, int width, float base) {
+void turn(const float *x, const int64_t *positions, float *y, int rows, int width) {
     for (int n = 0; n < rows; n++)
         for (int i = 0; i < width / 2; i++) {
-            double angle = positions[n] * pow(base, -2.0 * i / width);
+            double angle = positions[n] * pow(1e6, -2.0 * i / width);
             float c = cos(angle), s = sin(angle);
             float a = x[n * width + 2 * i], b = x[n * width + 2 * i + 1];
             y[n * width + 2 * i] = a * c - b * s;
@@ -405,21 +434,7 @@ def test_a_kernel_in_c_behind_ctypes(tmp_path: Path) -> None:
     library = tmp_path / "kernel.so"
     command = ["cc", "-O2", "-shared", "-fPIC", "-o", str(library), str(tmp_path / "kernel.c")]
     subprocess.run([*command, "-lm"], check=True)
-    kernel = ctypes.CDLL(str(library)).turn
-    floats, integers = ctypes.POINTER(ctypes.c_float), ctypes.POINTER(ctypes.c_int64)
-
-    def turn(x: Any, positions: Any) -> Any:
-        y = np.empty_like(x)
-        kernel(
-            x.ctypes.data_as(floats),
-            positions.ctypes.data_as(integers),
-            y.ctypes.data_as(floats),
-            len(x),
-            x.shape[-1],
-            ctypes.c_float(BASE),
-        )
-        return y
-
+    turn = adapter("ctypes", kernel=ctypes.CDLL(str(library)).turn)
     report = doctor.examine(turn, WIDTH, expect=expected(layout="interleaved"), axes="seq")
     assert report.faults == ()
     assert doctor.examine(turn, WIDTH, expect=expected(), axes="seq").codes == ("layout",)

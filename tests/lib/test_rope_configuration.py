@@ -259,6 +259,19 @@ def test_fields_in_new_files_nested_by_kind_of_layer() -> None:
     assert kinds_of(rotary_settings(file)) == [1e4, None, 1e4]
 
 
+def test_a_released_file_of_minimax_says_rotary_dim() -> None:
+    file = {"model_type": "minimax_m2", "head_dim": 128, "rotary_dim": 64, "rope_theta": 5e6}
+    theirs = AutoConfig.for_model("minimax_m2", head_dim=128, rotary_dim=64, rope_theta=5e6)
+    assert theirs.rope_parameters["partial_rotary_factor"] == 0.5
+    assert rotary_settings(file).kinds[0].rotary_dim == 64
+
+
+def test_exaone_turns_everywhere_where_it_has_no_window() -> None:
+    file = {"model_type": "exaone4", "num_hidden_layers": 8, "layer_types": ["full_attention"] * 8}
+    assert kinds_of(rotary_settings(file | {"sliding_window": 4096})) == [None] * 8
+    assert None not in rotary_settings(file | {"sliding_window": None}).layers
+
+
 def test_gemma_4_has_wider_heads_in_full_attention() -> None:
     """In files of both forms: `global_head_dim`, and fields of single layers."""
     base = CONFIG_MAPPING["gemma4_text"]().to_dict()
@@ -367,7 +380,7 @@ def test_temperatures_of_queries() -> None:
         ),
         ({"model_type": ["llama"]}, "its layout is not known"),
         (LLAMA_2 | {"rope_scaling": "yarn"}, "rope_parameters must be an object"),
-        (LLAMA_2 | {"rope_scaling": {"type": "yarn"}}, "factor"),
+        (LLAMA_2 | {"rope_scaling": {"type": "linear"}}, "factor must be given"),
         (LLAMA_2 | {"rope_scaling": {"type": "linear", "factor": "4"}}, "factor"),
         (LLAMA_2 | {"rope_scaling": {"type": "spiral"}}, "rope_type must be"),
         (LLAMA_2 | {"rope_scaling": {"type": "linear", "rope_type": "yarn"}}, "must say the same"),
@@ -461,6 +474,8 @@ NO_DEFAULT = {
     "glm4v_text",
     "glm_image",
     "glm_image_text",
+    "qwen3_omni_moe_text",
+    "qwen3_omni_moe_thinker",
 }
 
 
@@ -519,3 +534,30 @@ def test_a_module_for_a_model_that_turns_the_other_way() -> None:
     forward = RotaryPositionalEncoding(module.head_dim, layout="split")
     expected = forward(x, positions=-torch.arange(5))
     torch.testing.assert_close(module(x), expected)
+
+
+ODD = [None, "", "x", -1, 0, 1, 1.5, float("inf"), float("nan"), True, [], [None], {}, {"x": None}]
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_any_value_of_any_field_gives_an_answer_or_a_sentence(name: str) -> None:
+    """Each field of a file, and each of its scaling, replaced by values of every sort."""
+    file = FILES[name]
+    scaling: Any = file.get("rope_scaling", {})
+    changed = [file | {field: value} for field in file for value in ODD]
+    changed += [
+        file | {"rope_scaling": scaling | {field: value}} for field in scaling for value in ODD
+    ]
+    changed += [file | {"layer_types": value} for value in ODD]
+    changed += [file | {"rope_parameters": {"full_attention": value}} for value in ODD]
+    changed += [file | {"per_layer_config": {"0": value}} for value in ODD]
+    for each in changed:
+        sentence, settings = "an answer instead", None
+        try:
+            settings = rotary_settings(each)
+        except ValueError as error:
+            sentence = str(error)
+        assert 10 < len(sentence) < 1000
+        if settings is not None:
+            json.dumps(settings.to_dict())
+            assert all(np.isfinite(kind.frequencies).all() for kind in settings.kinds)

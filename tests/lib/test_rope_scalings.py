@@ -223,6 +223,15 @@ def test_both_names_of_the_type_as_transformers_keeps_them_of_an_old_phi_3(older
         assert np.array_equal(of_file.frequencies, expected.frequencies)
 
 
+def test_whole_floats_are_lengths_as_files_have_them() -> None:
+    fields = {**QWEN_YARN, "original_max_position_embeddings": 32768.0}
+    found = pe.rotary_frequencies(128, max_position_embeddings=40960.0, **fields)
+    expected = pe.rotary_frequencies(128, max_position_embeddings=40960, **QWEN_YARN)
+    assert np.array_equal(found.frequencies, expected.frequencies)
+    with pytest.raises(TypeError, match=r"seq_len must be an integer.*2\.0"):
+        pe.rotary_frequencies(128, seq_len=2.0, **QWEN_YARN)  # type: ignore[arg-type]
+
+
 def test_both_names_of_the_type_as_transformers_keeps_them_of_an_old_qwen2_vl() -> None:
     old = {"type": "mrope", "mrope_section": [16, 24, 24]}
     kept = Qwen2VLTextConfig(rope_scaling=old, rope_theta=1e6).rope_parameters
@@ -583,8 +592,8 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
         "got 2000",
     ),
     (
-        {**YARN, "original_max_position_embeddings": 4096.0},
-        "TypeError: original... 4096.0",
+        {**YARN, "original_max_position_embeddings": 4096.5},
+        "TypeError: original... 4096.5",
     ),
     ({**YARN, "beta_fast": 0.5}, "ValueError: beta_slow must be at most beta_fast = 0.5, got 1.0"),
     ({**YARN, "beta_fast": 0}, "ValueError: beta_fast must be greater than 0, got 0"),
