@@ -28,11 +28,14 @@ from website.page_measures import BOOK
 
 RELATIVE = 1e-12  # of a frequency: a power of JavaScript's beside one of 45 digits
 SAID = """
-const textOf = (kind) => ({ ...kind, rope_parameters: ropeSettings.repr(Object.fromEntries(kind.rope_parameters)) });
+const textOf = (fields) => ropeSettings.repr(Object.fromEntries(fields));
 const said = (text, length, layout) => {
   try {
     const settings = ropeSettings.read(text, { length, layout });
-    const kinds = settings.kinds.map(textOf);
+    const kinds = settings.kinds.map((kind) => ({
+      ...kind,
+      rope_parameters: textOf(kind.rope_parameters),
+    }));
     return JSON.stringify({ ...settings, kinds, lines: ropeSettings.describe(settings) });
   } catch (error) {
     if (!(error instanceof ropeSettings.CannotSay)) throw error;
@@ -41,7 +44,8 @@ const said = (text, length, layout) => {
 };
 const linesToCopy = (text, length) => {
   const { settings } = inspector.view(text, length);
-  return JSON.stringify([inspector.moduleLines(settings, length), inspector.testLines(settings, length)]);
+  const { moduleLines, testLines } = inspector;
+  return JSON.stringify([moduleLines(settings, length), testLines(settings, length)]);
 };0"""
 EXAMPLES = json.loads(inspector()["examples"])
 
@@ -79,7 +83,9 @@ def check_same(text: str, length: int | None = None, layout: str | None = None) 
     for ours, theirs in zip(found["kinds"], expected["kinds"], strict=True):
         for name in ("frequencies", "attention_factor"):
             np.testing.assert_allclose(ours[name], theirs[name], rtol=RELATIVE, atol=0)
-        given = {k: list(v) if isinstance(v, tuple) else v for k, v in theirs["rope_parameters"].items()}
+        given = {
+            k: list(v) if isinstance(v, tuple) else v for k, v in theirs["rope_parameters"].items()
+        }
         assert ours["rope_parameters"] == repr(given)
         for name in theirs.keys() - {"frequencies", "attention_factor", "rope_parameters"}:
             assert ours[name] == theirs[name], (name, text[:300])
@@ -90,14 +96,18 @@ def check_same(text: str, length: int | None = None, layout: str | None = None) 
 
 
 def test_the_default_of_every_family_in_the_table() -> None:
-    read = [check_same(json.dumps({"model_type": name}), n) for name in families() for n in (None, 10**6)]
+    read = [
+        check_same(json.dumps({"model_type": name}), n)
+        for name in families()
+        for n in (None, 10**6)
+    ]
     assert sum("error" not in each for each in read) > 380
 
 
 def test_every_default_configuration_of_transformers() -> None:
     """Also those of models without a rotary embedding: each is read, or refused with a sentence."""
     read = refused = 0
-    for name, kind in CONFIG_MAPPING.items():
+    for kind in CONFIG_MAPPING.values():
         try:
             text = json.dumps(kind().to_dict(), default=str)
         except Exception:  # needs arguments, or a package that is not here
@@ -120,13 +130,51 @@ def test_the_examples(name: str) -> None:
 
 VALUES: list[Any] = [None, True, False, "x", "4", 'it\'s "a"\n é😀' * 9, -1, 0, 1, 3, 1.5, 2.0, 64]
 VALUES += [1e-9, 10**9, math.nan, math.inf, [], [1], [0.5] * 8, ["a"] * 36, {}, {"a": 1}]
-FIELDS = """rope_type type factor alpha beta_fast beta_slow attention_factor mscale mscale_all_dim truncate
-low_freq_factor high_freq_factor mrope_section partial_rotary_factor short_factor long_factor short_mscale
-llama_4_scaling_beta unknown max_position_embeddings""".split()
-BESIDE = """rope_parameters layer_types layers_block_type per_layer_config head_dim rotary_dim text_config
-rotary_pct attention_multiplier no_rope_layers no_rope_layer_interval""".split()
+FIELDS = [
+    "rope_type",
+    "type",
+    "factor",
+    "alpha",
+    "beta_fast",
+    "beta_slow",
+    "attention_factor",
+    "mscale",
+    "mscale_all_dim",
+    "truncate",
+    "low_freq_factor",
+    "high_freq_factor",
+    "mrope_section",
+    "partial_rotary_factor",
+    "short_factor",
+    "long_factor",
+    "short_mscale",
+    "llama_4_scaling_beta",
+    "unknown",
+    "max_position_embeddings",
+]
+BESIDE = [
+    "rope_parameters",
+    "layer_types",
+    "layers_block_type",
+    "per_layer_config",
+    "head_dim",
+    "rotary_dim",
+    "text_config",
+    "rotary_pct",
+    "attention_multiplier",
+    "no_rope_layers",
+    "no_rope_layer_interval",
+]
 TYPES = ("yarn", "longrope", "llama3", "dynamic", "linear", "proportional", "ntk", "axial", "su")
-OTHERS = ("ernie4_5_vl_moe_text", "llama4_text", "ministral3", "gemma4_text", "deepseek_v4", "phimoe", "nanochat")
+OTHERS = (
+    "ernie4_5_vl_moe_text",
+    "llama4_text",
+    "ministral3",
+    "gemma4_text",
+    "deepseek_v4",
+    "phimoe",
+    "nanochat",
+)
 FILES = [json.loads(each["config"]) for each in EXAMPLES.values()]
 FILES += [{"model_type": name} for name in OTHERS]
 
@@ -143,7 +191,11 @@ def damaged(file: dict[str, Any]) -> Iterator[dict[str, Any]]:
     for name in {*scaling, *FIELDS}:
         yield from (file | {"rope_scaling": scaling | {name: value}} for value in VALUES)
     for kind in TYPES:
-        for fields in ({}, {"factor": 4.0}, {"factor": 8, "original_max_position_embeddings": 8192}):
+        for fields in (
+            {},
+            {"factor": 4.0},
+            {"factor": 8, "original_max_position_embeddings": 8192},
+        ):
             yield file | {"rope_scaling": {"rope_type": kind} | fields}
             yield file | {"rope_scaling": scaling | {"type": kind} | fields}
 
@@ -160,13 +212,35 @@ def test_damaged_files() -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        "", " ", "{", "{not JSON", "{'a': 1}", '{"a": 1', '{"a" 1}', '{"a": 01}', '{"a": tru}', '{"a": "b',
-        '{"a": "\n"}', '{"é😀": "\\u12"}', "{} x", '{\n "a": 1\n "b": 2}', "[1, 2", "[1]", "3", '"x"', "null", "-",
-        "{" * 1_000_000, '{"model_type": "llama", "head_dim": 1e400}', '{"model_type": "constructor"}',
-        '{"model_type": "__proto__", "__proto__": {}}', '{"model_type": ["llama"]}', "{}",
+        "",
+        " ",
+        "{",
+        "{not JSON",
+        "{'a': 1}",
+        '{"a": 1',
+        '{"a" 1}',
+        '{"a": 01}',
+        '{"a": tru}',
+        '{"a": "b',
+        '{"a": "\n"}',
+        '{"é😀": "\\u12"}',
+        "{} x",
+        '{\n "a": 1\n "b": 2}',
+        "[1, 2",
+        "[1]",
+        "3",
+        '"x"',
+        "null",
+        "-",
+        "{" * 1_000_000,
+        '{"model_type": "llama", "head_dim": 1e400}',
+        '{"model_type": "constructor"}',
+        '{"model_type": "__proto__", "__proto__": {}}',
+        '{"model_type": ["llama"]}',
+        "{}",
     ],
     ids=lambda text: text[:20],
-)  # fmt: skip
+)
 def test_what_is_no_configuration(text: str) -> None:
     assert "error" in check_same(text)
 
@@ -214,7 +288,11 @@ def test_the_lines_to_copy_run(name: str, tmp_path: Path, monkeypatch: pytest.Mo
         angles = np.multiply.outer(positions.astype(float), np.array(kind.frequencies))
         cos, sin = (each * kind.attention_factor for each in (np.cos(angles), np.sin(angles)))
         half = kind.rotary_dim // 2
-        a, b = (x[..., 0::2], x[..., 1::2]) if kind.layout == "interleaved" else (x[..., :half], x[..., half:])
+        a, b = (
+            (x[..., 0::2], x[..., 1::2])
+            if kind.layout == "interleaved"
+            else (x[..., :half], x[..., half:])
+        )
         turned = a * cos - b * sin, a * sin + b * cos
         if kind.layout_out == "interleaved":
             return np.stack(turned, -1).reshape(x.shape)
@@ -224,8 +302,9 @@ def test_the_lines_to_copy_run(name: str, tmp_path: Path, monkeypatch: pytest.Mo
     exec(test, scope)
     tests = [value for key, value in scope.items() if key.startswith("test_")]
     assert len(tests) == len(kinds)
-    for kind, each in zip(kinds, tests, strict=True):
-        each()
+    for each, passes in zip(kinds, tests, strict=True):
+        kind = each
+        passes()
     kind = kinds[0]
     monkeypatch.setitem(scope, "turn", lambda x, positions: turn(x, positions + 1) * 1.1)
     with pytest.raises(AssertionError, match="differs"):

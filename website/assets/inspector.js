@@ -77,11 +77,11 @@ const inspector = (() => {
     const key = present.map((each) => `<li><i class="pair-${each}"></i>${BETWEEN[each]}</li>`).join("");
     const last = kind.frequencies.length - 1;
     return `<div class="pairs-strip" data-kind="${index}">
+      <p class="pairs-told">${escape(told(kind, shown, length, rows))}</p>
       <p class="pairs-ends" aria-hidden="true"><span>pair 0, the fastest</span><span>pair ${last}</span></p>
       ${drawn.join("")}
       <ul class="pairs-key">${key}</ul>
-      <label class="pairs-one">One pair <input type="range" min="0" max="${last}" value="${last}"> <output></output></label>
-      <p class="pairs-told">${escape(told(kind, shown, length, rows))}</p></div>`;
+      <label class="pairs-one">One pair <input type="range" min="0" max="${last}" value="${last}"> <output></output></label></div>`;
   }
 
   /** The turns of one pair, in words. */
@@ -108,7 +108,8 @@ const inspector = (() => {
     return [
       "from pe_lib.torch import rotary_modules",
       "",
-      "# One for each layer, None where nothing turns; x has the shape (batch, heads, seq, width).",
+      "# One for each layer, None where nothing turns.",
+      "# q and k have the shape (batch, heads, seq, width).",
       `rotary = rotary_modules("config.json"${given})`,
       `q, k = rotary[${first(settings, 0)}](q), rotary[${first(settings, 0)}](k)`,
     ].join("\n");
@@ -133,8 +134,9 @@ ${tests.join("\n")}`;
   }
 
   const block = (title, name, text) =>
-    `<section class="inspector-lines"><h3>${title}</h3><button type="button" data-copy="${name}">Copy</button>` +
-    `<pre tabindex="0" id="inspector-${name}">${escape(text)}</pre></section>`;
+    `<section class="inspector-lines"><h3 id="inspector-${name}-title">${title}</h3>` +
+    `<button type="button" data-copy="${name}" aria-describedby="inspector-${name}-title">Copy</button>` +
+    `<div class="inspector-code" role="region" aria-labelledby="inspector-${name}-title" tabindex="0" id="inspector-${name}">${escape(text)}</div></section>`;
 
   // ---- The answer
 
@@ -144,16 +146,19 @@ ${tests.join("\n")}`;
   };
 
   function list(lines, kind) {
-    return lines
+    if (!lines.length) return "";
+    const rows = lines
       .map(([name, text]) => {
         const notes = name === "layout" && kind ? [NOTES[kind.layout](kind)] : [];
         if (notes.length && kind.layout_out !== kind.layout)
           notes.push("It writes pairs as halves, so scores are the same as without, and cached keys are not.");
         const shown = name === "axes" && text.length > 60 ? axesInRuns(kind.pair_axes) : text;
+        // A line without a name goes on with the one before it.
         const row = `<dd>${escape(shown)}${notes.map((note) => `<small>${escape(note)}</small>`).join("")}</dd>`;
         return (name ? `<dt>${name}</dt>` : "") + row;
       })
       .join("");
+    return `<dl>${rows}</dl>`;
   }
 
   /** How many pairs each axis of a position turns. */
@@ -169,11 +174,11 @@ ${tests.join("\n")}`;
       const kind = settings.kinds[index];
       const name = blocks.length > 1 ? `<h3>${escape(heading)}</h3>` : "";
       const drawn = index < MOST_KINDS ? strip(kind, settings.shown[index], length, index) : "";
-      return `${name}<dl>${list(lines, kind)}</dl>${drawn}`;
+      return `${name}${list(lines, kind)}${drawn}`;
     });
     return (
       `<p class="inspector-title"><strong>${escape(family)}</strong> · ${escape(rest.join(" · "))}</p>` +
-      `<dl>${list(before)}</dl>${kinds.join("")}<dl>${list(after)}</dl>` +
+      `${list(before)}${kinds.join("")}${list(after)}` +
       (settings.kinds.length ? block("Its rotation in pe_lib", "module", moduleLines(settings, length)) : "") +
       (settings.kinds.length ? block("A test of your own rotation", "test", testLines(settings, length)) : "") +
       block("What <code>python -m pe_lib</code> prints", "said", describe(settings))
@@ -198,7 +203,7 @@ ${tests.join("\n")}`;
   // ---- The page
 
   function start(form) {
-    const [text, length, layout] = ["config", "length", "layout"].map((name) => form.elements[name]);
+    const [text, length, layout] = ["config", "tokens", "layout"].map((name) => form.elements[name]);
     const result = document.getElementById("inspector-answer");
     const status = form.querySelector("[role=status]");
     const examples = JSON.parse(document.getElementById("inspector-examples").textContent);

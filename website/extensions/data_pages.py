@@ -20,7 +20,13 @@ from website.extensions.folklore import PAGE as FOLKLORE
 from website.extensions.folklore import folklore
 from website.extensions.inspector import ASSETS, EXAMPLES, FAMILY_TABLE, SCRIPTS, inspector
 from website.extensions.inspector import PAGE as INSPECTOR
-from website.extensions.rope_tables import CONVENTIONS, CONVENTIONS_PAGE, FAMILIES, conventions, families
+from website.extensions.rope_tables import (
+    CONVENTIONS,
+    CONVENTIONS_PAGE,
+    FAMILIES,
+    conventions,
+    families,
+)
 from website.page_measures import BOOK, minutes
 from website.repository import repository_url
 

@@ -28,7 +28,7 @@ ANSWER = "(text, length) => inspector.view(text, length).html"
 
 
 def inspector() -> dict[str, Any]:
-    """``families`` and ``examples`` as texts of JSON that stand in the page, and the first answer."""
+    """``families`` and ``examples``, texts of JSON that stand in the page, and its first answer."""
     examples = {
         each["name"]: {"config": each["config"], "length": each["length"]}
         for each in yaml.safe_load(EXAMPLES.read_text(encoding="utf-8"))
@@ -40,7 +40,9 @@ def inspector() -> dict[str, Any]:
         "names": list(examples),
         "length": first["length"],
         "config": html.escape(first["config"]).replace("\n", "&#10;"),  # one block of HTML
-        "answer": str(engine().call("answer", first["config"], first["length"])).replace("\n", "&#10;"),
+        "answer": str(engine().call("answer", first["config"], first["length"])).replace(
+            "\n", "&#10;"
+        ),
     }
 
 
