@@ -326,6 +326,14 @@ def test_the_strip_says_which_pairs_meet_new_angles() -> None:
     assert answer.count('class="pair-new"') == len(slow) + 1  # and its key
 
 
+def test_what_the_strip_does_not_know_it_does_not_say() -> None:
+    """A window ends what a layer sees; beside "linear" no length before the scaling is named."""
+    answer = str(racer().call("answer", EXAMPLES["Gemma 3 4B"]["config"], 131_072))
+    assert "look back over 1,024 positions and no farther" in answer
+    assert "does not say for which length the model was trained before it was scaled" in answer
+    assert "pair-new" not in answer
+
+
 def test_the_page_carries_the_table_and_the_first_answer() -> None:
     page = JINJA.from_string((BOOK / "inspector.md").read_text("utf-8")).render(inspector())
     assert in_a_page(table()) in page

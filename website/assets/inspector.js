@@ -14,9 +14,16 @@ const inspector = (() => {
 
   /** Colour by turns. A pair that came round in training has met every angle; another has not. */
   function shade(turns, trained) {
-    if (turns === 0) return "still";
-    if (trained !== null && trained < 1 && turns > trained * (1 + 1e-9)) return "new";
-    return turns >= 32 ? "many" : turns >= 1 ? "some" : "part";
+    if (turns === 0) return "pair-still";
+    if (trained !== null && trained < 1 && turns > trained * (1 + 1e-9)) return "pair-new";
+    return turns >= 32 ? "pair-many" : turns >= 1 ? "pair-some" : "pair-part";
+  }
+
+  const rowOf = (name, turns) => ({ name, turns, shades: turns.map((each) => shade(each, null)) });
+
+  /** Whether layers look back no farther than a window, at the trained length as at the one asked. */
+  function isWithinWindow({ window, trained }, length) {
+    return window !== null && window <= Math.min(trained ?? Infinity, length);
   }
 
   /** The rows of a strip: each a name and the turns of every pair. */
@@ -25,6 +32,8 @@ const inspector = (() => {
     const reach = (asked) => (window === null ? asked : Math.min(asked, window));
     const scaled = kind.frequencies.some((w, i) => Math.abs(w / shown.unscaled[i] - 1) > 1e-9);
     const rows = [];
+    if (isWithinWindow(shown, length))
+      return [rowOf(`within ${group(String(window))}`, kind.frequencies.map((w) => turnsOf(w, window)))];
     if (trained !== null)
       rows.push({ name: `within ${group(String(reach(trained)))}`, turns: shown.unscaled.map((w) => turnsOf(w, reach(trained))) });
     const asked = group(String(reach(length)));
@@ -45,16 +54,21 @@ const inspector = (() => {
   /** What the strip shows, in sentences. */
   function told(kind, shown, length, rows) {
     const said = [];
-    if (shown.trained === null) said.push("The file names no trained length, so no angle can be called new.");
+    const slow = rows[0].turns.flatMap((turns, i) => (turns > 0 && turns < 1 ? [i] : []));
+    if (isWithinWindow(shown, length)) {
+      const window = group(String(shown.window));
+      const come = slow.length ? `Within them pairs ${spans(slow)} do not come round once, and a` : "A";
+      return `These layers look back over ${window} positions and no farther. ${come} longer text shows them no new angle.`;
+    }
+    if (shown.trained === null) said.push("The file does not say for which length the model was trained before it was scaled, so no angle can be called new.");
     else {
-      const slow = rows[0].turns.flatMap((turns, i) => (turns > 0 && turns < 1 ? [i] : []));
       said.push(
         slow.length
           ? `Within ${rows[0].name.slice(7)} positions (${shown.trainedFrom}) pairs ${spans(slow)} do not come round once.`
           : `Within ${rows[0].name.slice(7)} positions (${shown.trainedFrom}) every pair that turns comes round at least once.`
       );
       for (const row of rows.slice(1)) {
-        const fresh = pairsWith(row, "new");
+        const fresh = pairsWith(row, "pair-new");
         const how = row.name.replace("within ", "Within ");
         said.push(fresh.length ? `${how}: pairs ${spans(fresh)} meet angles beyond these.` : `${how}: no pair meets an angle beyond these.`);
       }
@@ -64,24 +78,30 @@ const inspector = (() => {
     return said.join(" ");
   }
 
-  const BETWEEN = { many: "32 turns or more", some: "1 to 32 turns", part: "less than one turn", new: "angles beyond those of the first row", still: "stands still" };
+  const KEY = {
+    "pair-many": "32 turns or more",
+    "pair-some": "1 to 32 turns",
+    "pair-part": "less than one turn",
+    "pair-new": "angles beyond those of the first row",
+    "pair-still": "stands still",
+  };
 
-  function strip(kind, shown, length, index) {
+  function strip(kind, shown, length, index, layers) {
     const rows = rowsOf(kind, shown, length);
     const drawn = rows.map(
       ({ name, shades }) =>
         `<div class="pairs-row"><span class="pairs-name">${escape(name)}</span>` +
-        `<span class="pairs" aria-hidden="true" style="--pairs: ${shades.length}">${shades.map((each) => `<i class="pair-${each}"></i>`).join("")}</span></div>`
+        `<span class="pairs" aria-hidden="true" style="--pairs: ${shades.length}">${shades.map((each) => `<i class="${each}"></i>`).join("")}</span></div>`
     );
-    const present = Object.keys(BETWEEN).filter((each) => rows.some((row) => row.shades.includes(each)));
-    const key = present.map((each) => `<li><i class="pair-${each}"></i>${BETWEEN[each]}</li>`).join("");
+    const present = Object.keys(KEY).filter((each) => rows.some((row) => row.shades.includes(each)));
+    const key = present.map((each) => `<li><i class="${each}"></i>${KEY[each]}</li>`).join("");
     const last = kind.frequencies.length - 1;
     return `<div class="pairs-strip" data-kind="${index}">
       <p class="pairs-told">${escape(told(kind, shown, length, rows))}</p>
       <p class="pairs-ends" aria-hidden="true"><span>pair 0, the fastest</span><span>pair ${last}</span></p>
       ${drawn.join("")}
       <ul class="pairs-key">${key}</ul>
-      <label class="pairs-one">One pair <input type="range" min="0" max="${last}" value="${last}"> <output></output></label></div>`;
+      <label class="pairs-one"><span>One pair<span class="visually-hidden"> of ${escape(layers)}</span></span> <input type="range" min="0" max="${last}" value="${last}"> <output></output></label></div>`;
   }
 
   /** The turns of one pair, in words. */
@@ -151,7 +171,7 @@ ${tests.join("\n")}`;
       .map(([name, text]) => {
         const notes = name === "layout" && kind ? [NOTES[kind.layout](kind)] : [];
         if (notes.length && kind.layout_out !== kind.layout)
-          notes.push("It writes pairs as halves, so scores are the same as without, and cached keys are not.");
+          notes.push("It writes the pairs as halves: the scores stay the same, and cached keys differ from those of code that writes neighbours.");
         const shown = name === "axes" && text.length > 60 ? axesInRuns(kind.pair_axes) : text;
         // A line without a name goes on with the one before it.
         const row = `<dd>${escape(shown)}${notes.map((note) => `<small>${escape(note)}</small>`).join("")}</dd>`;
@@ -173,7 +193,7 @@ ${tests.join("\n")}`;
     const kinds = blocks.map(({ heading, lines }, index) => {
       const kind = settings.kinds[index];
       const name = blocks.length > 1 ? `<h3>${escape(heading)}</h3>` : "";
-      const drawn = index < MOST_KINDS ? strip(kind, settings.shown[index], length, index) : "";
+      const drawn = index < MOST_KINDS ? strip(kind, settings.shown[index], length, index, heading.split(" · ")[0]) : "";
       return `${name}${list(lines, kind)}${drawn}`;
     });
     return (

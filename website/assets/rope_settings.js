@@ -600,9 +600,11 @@ const ropeSettings = (() => {
     shown(rotation, kinds) {
       const parameters = Object.fromEntries(rotation.rope_parameters);
       const names = ["original_max_position_embeddings", "max_position_embeddings"];
+      // Beside "linear" or "ntk" the longest length may be that of before the scaling or of after it.
+      const isPlain = !["linear", "ntk"].includes(rotation.rope_type);
       const found = [
         [names[0], parameters[names[0]] ?? this.given[names[0]]],
-        [names[1], this.given[names[1]]],
+        [names[1], isPlain ? this.field(names[1]) : undefined],
       ].find(([, value]) => typeof asWhole(value) === "bigint" && value > 0);
       const isSliding = kinds.every((kind) => kind === "sliding_attention");
       const window = isSliding ? this.given.sliding_window : undefined;
