@@ -610,9 +610,12 @@ class _Reader:
     def yarn_factor(self, parameters: Fields) -> float:
         """The field, or the ratio of lengths that takes its place."""
         given = parameters | self.lengths(parameters, "yarn")
-        names = ("factor", "max_position_embeddings", "original_max_position_embeddings")
-        told = (None if given.get(name) is None else checked(name, given[name]) for name in names)
-        return factor_or_ratio(*told)
+
+        def told(name: str) -> Any:
+            return None if given.get(name) is None else checked(name, given[name])
+
+        trained = told("original_max_position_embeddings")
+        return factor_or_ratio(told("factor"), told("max_position_embeddings"), trained)
 
     def temperature(self) -> list[str]:
         said = []
