@@ -1,0 +1,363 @@
+"""A report against what a model expects."""
+
+import math
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pe_lib.doctor.numbers import entries_of, number, spans, whole
+from pe_lib.doctor.reading import ROUNDINGS
+from pe_lib.doctor.report import NAMES, Fault, Floats, Report, not_tested, with_fault
+from pe_lib.doctor.words import describe
+from pe_lib.rope import LayerRotation, RotarySettings, rotary_settings
+
+OTHER_FREQUENCIES = 1e-5  # relative: above what a power computed in float32 is off by
+
+
+def kinds_of_layer(expect: Any, width: int) -> list[LayerRotation]:
+    """The different rotations that ``expect`` asks for, of this width."""
+    if expect is None:
+        return []
+    if isinstance(expect, LayerRotation):
+        layers: list[LayerRotation | None] = [expect]
+    elif isinstance(expect, RotarySettings):
+        layers = list(expect.layers)
+    elif hasattr(expect, "frequencies") and hasattr(expect, "layout"):
+        layers = [_of_module(expect)]
+    else:
+        layers = list(rotary_settings(expect).layers)
+    kinds = [each for each in dict.fromkeys(layers) if each is not None]
+    fitting = [each for each in kinds if each.head_dim == width]
+    if not fitting:
+        widths = sorted({each.head_dim for each in kinds})
+        raise ValueError(
+            f"head_dim must be the width that expect says, {widths or 'none: no layer turns'}, "
+            f"got {width}"
+        )
+    return fitting
+
+
+def _of_module(module: Any) -> LayerRotation:
+    """The settings of a ``RotaryPositionalEncoding``, of which this file knows only the names."""
+    frequencies = tuple(np.asarray(module.frequencies, np.float64).tolist())
+    axes = module.pair_axes
+    return LayerRotation(
+        head_dim=int(module.head_dim),
+        rotary_dim=2 * len(frequencies),
+        layout=module.layout,
+        layout_out=module.layout,
+        frequencies=frequencies,
+        attention_factor=float(module.attention_factor),
+        pair_axes=None if axes is None else tuple(int(each) for each in axes),
+    )
+
+
+def compare(report: Report, kind: LayerRotation) -> Report:
+    """A report of `examine` without ``expect``, with its faults against one kind of layer."""
+    report = replace(report, expected=kind)
+    if kind.pair_axes is not None and report.pair_axes is None:
+        axes = max(kind.pair_axes) + 1
+        report = not_tested(report, f"which axis turns a pair (position_axes={axes})")
+    broken = {"positions_ignored", "not_a_rotation", "stale_table", "not_finite"}
+    if report.layout is None or broken & set(report.codes):
+        if report.layout is None and not report.faults:
+            report = with_fault(report, _fault_unturned())
+        return report
+    for check_one in (
+        _compare_layout,
+        _compare_direction,
+        _compare_part,
+        _compare_frequencies,
+        _compare_factor,
+        _compare_axes,
+        _compare_length,
+    ):
+        fault = check_one(report, kind)
+        if fault is not None:
+            report = with_fault(report, fault)
+    return _with_exact_angles(report, kind)
+
+
+def _with_exact_angles(report: Report, kind: LayerRotation) -> Report:
+    """The errors of angles beside the model's frequencies, where these are what was meant."""
+    wrong = {"layout", "part", "frequencies", "base", "scaling", "spacing", "half_frequencies"}
+    found = report.frequencies
+    if wrong & set(report.codes) or report.layout == "other" or report.follows_length:
+        return report
+    rounding = np.abs(found - np.array(kind.frequencies))[found > 0]
+    if len(rounding) != len(report.angle_errors):
+        return report
+    return replace(report, angle_errors=report.angle_errors + rounding * report.angle_at)
+
+
+def _fault_unturned() -> Fault:
+    return Fault(
+        "unturned",
+        "nothing turns",
+        "the same at every distance: the model sees no order but what its mask shows",
+        "call the rotation; look for a layer that was left out, or for positions that are all 0",
+    )
+
+
+def _matrix(rotation: LayerRotation, position: float) -> Floats:
+    """M(p) of a rotation that is described, (head_dim, head_dim)."""
+    matrix = np.eye(rotation.head_dim)
+    entries = _entries(rotation.layout, rotation.rotary_dim) + rotation.rotary_start
+    outputs = _entries(rotation.layout_out, rotation.rotary_dim) + rotation.rotary_start
+    angle = rotation.direction * np.array(rotation.frequencies) * position
+    matrix[np.ix_(entries.ravel(), outputs.ravel())] = 0
+    cos, sin = rotation.attention_factor * np.cos(angle), rotation.attention_factor * np.sin(angle)
+    (a, b), (c, d) = entries.T, outputs.T
+    matrix[a, c], matrix[b, d], matrix[a, d], matrix[b, c] = cos, cos, sin, -sin
+    return matrix
+
+
+def _entries(layout: str, rotary_dim: int) -> NDArray[np.int64]:
+    """The entries of each pair, (K, 2)."""
+    numbers = np.arange(rotary_dim)
+    return numbers.reshape(-1, 2) if layout == "interleaved" else numbers.reshape(2, -1).T
+
+
+def _score_error(found: LayerRotation, expected: LayerRotation, distance: int) -> float:
+    """The error of a score of Gaussian q and k, whose standard deviation is 1 without a factor.
+
+    A score is q·A·kᵀ/√d with A = M(distance)·M(0)ᵀ; the difference of two has the standard
+    deviation ‖A − A′‖/√d, with Frobenius' norm."""
+    a, b = (_matrix(each, distance) @ _matrix(each, 0).T for each in (found, expected))
+    return float(np.linalg.norm(a - b) / math.sqrt(expected.head_dim))
+
+
+def _found(report: Report) -> LayerRotation:
+    """What was read, in the form of what is expected."""
+    return LayerRotation(
+        head_dim=report.head_dim,
+        rotary_dim=report.rotary_dim,
+        rotary_start=report.rotary_start,
+        layout="split" if report.layout == "split" else "interleaved",
+        layout_out="split" if report.layout_out == "split" else "interleaved",
+        direction=report.direction or 1,
+        frequencies=tuple(report.frequencies.tolist()),
+        attention_factor=report.attention_factor,
+    )
+
+
+def _scores_off(expected: LayerRotation, **changed: Any) -> str:
+    """By how much scores are off if only these fields are as they were found."""
+    other = replace(expected, **changed)
+    parts = [
+        f"{_score_error(other, expected, n):.2g} at distance {whole(n)}" for n in (1, 100, 10_000)
+    ]
+    return f"off by {', '.join(parts)} (their standard deviation is 1)"
+
+
+def _compare_layout(report: Report, kind: LayerRotation) -> Fault | None:
+    one_pair = kind.rotary_dim == 2
+    if report.layout != kind.layout and not one_pair:
+        wanted = f"{kind.layout} ({NAMES[kind.layout]})"
+        consequence = "wrong at every distance"
+        if report.layout in NAMES:
+            consequence = _scores_off(kind, layout=report.layout, layout_out=report.layout)
+        return Fault(
+            "layout",
+            f"pairs are {report.layout} and the model's are {wanted}",
+            consequence,
+            f"set the flag, or reorder the weights once: convert_layout(w, {kind.head_dim}, "
+            f"to={report.layout!r}), and with them the biases and the norms of q and k",
+        )
+    if report.layout_out != kind.layout_out and not one_pair:
+        return Fault(
+            "layout_out",
+            f"it writes {report.layout_out} and the model's own code writes {kind.layout_out}",
+            "equal, if queries and keys go through the same function; cached keys are in another "
+            "order and cannot be exchanged with the model's own code",
+            "nothing if the cache stays with this function; else reorder its outputs",
+        )
+    return None
+
+
+def _compare_direction(report: Report, kind: LayerRotation) -> Fault | None:
+    if report.direction == kind.direction:
+        return None
+    which = {1: "forward", -1: "backward", 0: "partly forward, partly backward"}
+    return Fault(
+        "direction",
+        f"pairs turn {which[report.direction]} and the model's {which[kind.direction]}",
+        _scores_off(kind, direction=-kind.direction)
+        + "; the past is seen as a future at the same distance",
+        "change the sign of the sine",
+    )
+
+
+def _compare_part(report: Report, kind: LayerRotation) -> Fault | None:
+    found = (report.rotary_start, report.rotary_dim)
+    if found == (kind.rotary_start, kind.rotary_dim) or report.layout == "other":
+        return None
+    same_layout = replace(kind, layout=_found(report).layout, layout_out=_found(report).layout_out)
+    error = _score_error(
+        replace(_found(report), attention_factor=1.0, direction=kind.direction),
+        replace(same_layout, attention_factor=1.0),
+        100,
+    )
+    return Fault(
+        "part",
+        f"entries {entries_of(*found)} of a head turn, and the model's are "
+        f"{entries_of(kind.rotary_start, kind.rotary_dim)} of {kind.head_dim}",
+        f"off by {error:.2g} at distance 100 (their standard deviation is 1)",
+        f"set rotary_dim={kind.rotary_dim} (partial_rotary_factor "
+        f"{kind.rotary_dim / kind.head_dim:g}) and leave the rest of the head as it is",
+    )
+
+
+def _compare_frequencies(report: Report, kind: LayerRotation) -> Fault | None:
+    expected = np.array(kind.frequencies)
+    found, bars = report.frequencies, report.frequency_errors
+    if len(found) != len(expected):
+        return None  # the part is reported instead
+    tolerance = 4 * bars + OTHER_FREQUENCIES * expected
+    different = np.abs(found - expected) > tolerance
+    if not different.any():
+        return None
+    why = _explain_frequencies(found, kind, different, bars)
+    consequence = _scores_off(kind, frequencies=tuple(found.tolist()))
+    return Fault(why.code, why.difference, consequence, why.remedy)
+
+
+class _Explanation(NamedTuple):
+    code: str
+    difference: str
+    remedy: str
+
+
+def _explain_frequencies(
+    found: Floats, kind: LayerRotation, different: NDArray[np.bool_], bars: Floats
+) -> _Explanation:
+    """Why frequencies differ: the likeliest cause that reproduces them within their error bars."""
+
+    def fits(candidate: Floats, extra: float = OTHER_FREQUENCIES) -> bool:
+        return bool(np.all(np.abs(found - candidate) <= 4 * bars + extra * np.abs(candidate)))
+
+    where = spans(np.flatnonzero(different).tolist())
+    explained = _half_frequencies(found, kind, fits) or _other_formula(found, kind, fits, where)
+    if explained is not None:
+        return explained
+    expected = np.array(kind.frequencies)
+    ratios = found[expected > 0] / expected[expected > 0]
+    if np.allclose(ratios, ratios[0], rtol=min(1e-4, abs(ratios[0] - 1) / 10)):
+        return _Explanation(
+            "frequencies",
+            f"all frequencies are {number(ratios[0])} times those of the model",
+            "look for a factor of linear scaling that is applied once too often, or not at all",
+        )
+    base = describe(found, bars, 2 * len(found)).base
+    if base is not None:
+        wanted = "" if kind.base is None else f" and the model's is {number(kind.base)}"
+        scaled = kind.rope_type not in (None, "default", "mrope")
+        missing = f"; or its scaling is missing, {kind.rope_type!r}" if scaled else ""
+        return _Explanation(
+            "base",
+            f"the base is {number(base)}{wanted}; pairs {where} differ",
+            f"take rope_theta from the model's configuration{missing}",
+        )
+    first = int(np.flatnonzero(different)[0])
+    return _Explanation(
+        "frequencies",
+        f"pairs {where} differ; pair {first} turns by {found[first]:.6g} a position and the "
+        f"model's by {expected[first]:.6g}",
+        "give it the frequencies of rotary_frequencies(**rope_parameters)",
+    )
+
+
+def _half_frequencies(
+    found: Floats, kind: LayerRotation, fits: Callable[..., bool]
+) -> _Explanation | None:
+    expected = np.array(kind.frequencies)
+    for name, rounded in ROUNDINGS.items():
+        of_single = rounded(expected.astype(np.float32))
+        if fits(rounded(expected), 1e-6) or fits(of_single, 1e-6):
+            worst = np.abs(found / expected - 1)[expected > 0].max()
+            return _Explanation(
+                "half_frequencies",
+                f"frequencies are rounded to {name}, up to {worst:.1e} off",
+                "keep inv_freq in float32 when the model is cast",
+            )
+    return None
+
+
+def _other_formula(
+    found: Floats, kind: LayerRotation, fits: Callable[..., bool], where: str
+) -> _Explanation | None:
+    """The model's base without its scaling, or with exponents of another width."""
+    if kind.base is None:
+        return None
+    expected, pairs = np.array(kind.frequencies), len(found)
+    index = np.arange(pairs)
+    plain = kind.base ** (-index / pairs)
+    if kind.rope_type not in ("default", "mrope") and fits(plain):
+        ratio = (plain / expected.clip(1e-300))[expected > 0].max()
+        return _Explanation(
+            "scaling",
+            f"scaling {kind.rope_type!r} is ignored: up to {number(ratio)}× on pairs {where}",
+            "give it the frequencies of rotary_frequencies(**rope_parameters), not a base",
+        )
+    if 2 * pairs < kind.head_dim and fits(kind.base ** (-2 * index / kind.head_dim)):
+        return _Explanation(
+            "spacing",
+            f"frequencies are spaced as for all {kind.head_dim} entries of a head, not for the "
+            f"{2 * pairs} that turn",
+            f"divide the exponent by rotary_dim = {2 * pairs}",
+        )
+    if fits(kind.base ** (-index / max(pairs - 1, 1))):
+        return _Explanation(
+            "spacing",
+            "exponents run from 0 to 1 with both ends, as in tensor2tensor",
+            "let pair i have base**(-2*i/rotary_dim)",
+        )
+    return None
+
+
+def _compare_factor(report: Report, kind: LayerRotation) -> Fault | None:
+    found, expected = report.attention_factor, kind.attention_factor
+    if abs(found / expected - 1) <= 4 * report.attention_factor_error / found + 1e-3:
+        return None
+    share = (found / expected) ** 2
+    size = f"{abs(1 - share):.0%} too {'large' if share > 1 else 'small'}"
+    what = f"cosines and sines are multiplied by {found:.4f} and the model's by {expected:.4f}"
+    if abs(found - expected**2) < 1e-3:
+        what += ": the factor is applied twice"
+    return Fault(
+        "factor",
+        what,
+        f"{size}, at every distance",
+        f"multiply cosines and sines by attention_factor = {expected:.6g}, once, on q and on k",
+    )
+
+
+def _compare_axes(report: Report, kind: LayerRotation) -> Fault | None:
+    if kind.pair_axes is None or report.pair_axes == kind.pair_axes:
+        return None
+    if report.pair_axes is None:
+        return None  # position_axes was 1, which compare says
+    different = [
+        k for k, (a, b) in enumerate(zip(report.pair_axes, kind.pair_axes, strict=False)) if a != b
+    ]
+    return Fault(
+        "axes",
+        f"pairs {spans(different)} follow other axes of the positions than the model's",
+        "right for text, whose axes are equal, and wrong for images and video",
+        "take the axis of each pair from mrope_section and mrope_interleaved",
+    )
+
+
+def _compare_length(report: Report, kind: LayerRotation) -> Fault | None:
+    follows = kind.rope_type in ("dynamic", "longrope")
+    if report.follows_length and not follows:
+        return Fault(
+            "follows_length",
+            "frequencies follow the longest position of the call, and the model's do not",
+            "of a new query with cached keys depend on both positions, not on their distance",
+            "compute the frequencies once",
+        )
+    return None

@@ -1,0 +1,265 @@
+"""The examination without an expectation: what a function does, and what no model wants."""
+
+import math
+from dataclasses import replace
+
+import numpy as np
+
+from pe_lib.doctor.calls import REACHES, Caller, Refused
+from pe_lib.doctor.numbers import listed, number, spans, whole
+from pe_lib.doctor.reading import (
+    Fit,
+    Pairs,
+    Unreadable,
+    complex_of,
+    dtype_of,
+    find_pairs,
+    fit_frequencies,
+    layout_of,
+    not_pairs,
+    offset_of,
+    wrap,
+)
+from pe_lib.doctor.report import UNTESTED, Array, Fault, Floats, Report, not_tested, with_fault
+from pe_lib.doctor.trials import (
+    checked_writes,
+    positions_ignored,
+    with_angles,
+    with_batches,
+    with_calls,
+    with_linearity,
+    with_step,
+)
+
+
+def examine_blind(caller: Caller) -> Report:
+    """What the function does, and what no model wants."""
+    report = Report(caller.width, untested=UNTESTED)
+    matrices, positions, error_beyond = caller.first_matrices()
+    steps = positions[0, : 1 + int(positions[0].max()).bit_length()]
+    report = replace(report, axes=caller.axes or "seq")
+    if int(steps[-1]) < REACHES[0]:
+        untested = f"positions beyond {whole(steps[-1])}, where it raised {error_beyond}"
+        report = replace(report, untested=(*report.untested, untested))
+    finite = np.isfinite(matrices.reshape(len(matrices), -1)).all(axis=-1)
+    finite = np.asarray(finite, np.bool_)
+    if not finite[: len(steps)].all():
+        bad = int(steps[int(np.argmin(finite[: len(steps)]))])
+        report = with_fault(report, _fault_not_finite(bad))
+        if bad <= 16:
+            return checked_writes(report, caller)
+        steps = steps[steps < bad]
+        keep = (positions.max(axis=0) < bad) & finite
+        matrices, positions = matrices[keep], positions[:, keep]
+    try:
+        return _read(report, caller, matrices, positions, steps)
+    except Unreadable as error:
+        fault = positions_ignored(caller) or error.fault
+        report = replace(report, untested=(*report.untested, "everything after this fault"))
+        return checked_writes(with_fault(report, fault), caller)
+    except Refused as error:
+        fault = Fault(
+            "raises",
+            f"a further call raised {error}",
+            "none are made",
+            "let it take any number of rows, at any positions",
+        )
+        return checked_writes(with_fault(report, fault), caller)
+
+
+def _read(
+    report: Report, caller: Caller, matrices: Floats, positions: Array, steps: Array
+) -> Report:
+    unit = float(np.abs(matrices[0]).max())
+    pairs = find_pairs(matrices, unit)
+    dtype = dtype_of(matrices)
+    report = replace(report, dtype=dtype, reach=int(steps[-1]))
+    if len(pairs.entries) == 0:
+        if not np.allclose(matrices[0] / unit, np.eye(caller.width), atol=0.02):
+            raise not_pairs("nothing turns, and entries change places or size")
+        report = replace(report, attention_factor=unit)
+        report = replace(report, notes=(*report.notes, "it turns nothing at any position"))
+        return checked_writes(report, caller)
+
+    z, rest = complex_of(matrices, pairs)
+    z, rest = z[: len(steps)], rest[: len(steps)]
+    length = np.abs(z)
+    factor = float(np.median(length))
+    rounding = {"bfloat16": 2.0**-8, "float16": 2.0**-11}.get(dtype, 2.0**-22)
+    if np.any(rest > max(0.02, 4 * rounding) * factor):
+        k = int(np.unravel_index(rest.argmax(), rest.shape)[1])
+        raise not_pairs(f"pair {listed(pairs.entries[k])} is stretched in one direction")
+    noise = max(rounding / 2, float(rest.max()) / factor, 2.0**-23)
+    if np.any(np.abs(length / factor - 1) > 8 * noise + 1e-4):
+        report = with_fault(report, _fault_length(length / factor, steps))
+    fit = fit_frequencies(z, steps, rounding, 2.0**-22)
+    if fit.lost is not None:
+        ignored = positions_ignored(caller)
+        if ignored is not None:
+            raise Unreadable(ignored)
+        report = with_fault(report, _fault_far(fit.lost, fit.reach))
+        steps = steps[steps <= fit.reach]
+    report = replace(
+        report,
+        reach=fit.reach,
+        attention_factor=factor,
+        attention_factor_error=noise * factor,
+    )
+    report = _with_pairs(report, pairs, fit, noise)
+    report = _with_axes(report, caller, matrices, positions, pairs, fit)
+    report = _with_rest_of_head(report, matrices[0], pairs)
+    report = with_calls(report, caller, pairs, fit, noise, z[: len(steps)], steps)
+    if not {"stale_table", "second_call", "length"} & set(report.codes):
+        report = with_linearity(report, caller, noise)
+    if {"stale_table", "second_call", "length", "not_linear"} & set(report.codes):
+        report = not_tested(report, "further calls, after this fault")
+    else:
+        report = with_angles(report, caller, pairs, noise)
+        report = with_batches(report, caller, noise)
+        report = with_step(report, caller, noise)
+    return checked_writes(report, caller)
+
+
+def _with_pairs(report: Report, pairs: Pairs, fit: Fit, noise: float) -> Report:
+    """Layout, part and direction, and the frequencies in the order of the pairs."""
+    layout, rotary_dim, start, index = layout_of(pairs.entries)
+    layout_out = layout_of(pairs.outputs)[0]
+    if layout_out == "other" and layout != "other":
+        swapped = pairs.outputs[:, ::-1]  # a function may write the second half first
+        if layout_of(swapped)[0] != "other":
+            layout_out = layout_of(swapped)[0]
+    signs = np.sign(fit.omega)
+    direction = int(signs[0]) if np.all(signs == signs[0]) else 0
+    frequencies = np.zeros(rotary_dim // 2)
+    bars = np.full(rotary_dim // 2, 1e-6 / max(fit.reach, 1))
+    slots = index if layout != "other" else np.arange(len(index))
+    if len(frequencies) <= slots.max():
+        frequencies, bars = np.zeros(len(index)), np.zeros(len(index))
+    sign = direction if direction else 1
+    frequencies[slots], bars[slots] = sign * fit.omega, fit.bar
+    offset = offset_of(fit, noise)
+    report = replace(
+        report,
+        layout=layout,
+        layout_out=layout_out,
+        direction=direction,
+        rotary_dim=rotary_dim,
+        rotary_start=start,
+        frequencies=frequencies,
+        frequency_errors=bars,
+        offset=0.0 if offset is None else offset,
+        pairs_in=tuple((int(a), int(b)) for a, b in pairs.entries),
+        pairs_out=tuple((int(a), int(b)) for a, b in pairs.outputs),
+    )
+    if offset is None:
+        report = with_fault(
+            report,
+            Fault(
+                "phase",
+                "at position 0 pairs are turned already, by angles that are no one offset",
+                "unharmed if queries and keys have the same, and wrong with a cache of other code",
+                "begin at the angle 0: cosines 1 and sines 0 at position 0",
+            ),
+        )
+    elif abs(offset) > 0.02:
+        report = with_fault(report, _fault_offset(offset))
+    return report
+
+
+def _fault_offset(offset: float) -> Fault:
+    return Fault(
+        "offset",
+        f"every position is turned as if it were {number(offset)} more",
+        "unharmed if queries and keys have it alike; wrong where only one of them has",
+        "a constant offset in the function and a cache's length that the caller adds twice look "
+        "alike from here: look for both",
+    )
+
+
+def _fault_not_finite(position: int) -> Fault:
+    return Fault(
+        "not_finite",
+        f"the output at position {whole(position)} is not finite",
+        "they are not finite either",
+        "lengthen its table, or compute angles where the table ends (a gather beyond its end gives "
+        "NaN in JAX)",
+    )
+
+
+def _fault_far(lost: int, reach: int) -> Fault:
+    return Fault(
+        "far",
+        f"beyond position {whole(reach)}, and at {whole(lost)}, its angles are those of no "
+        "rotation that it makes before",
+        "right in short texts, wrong from there on",
+        "look for a table that ends there (a gather that clamps repeats its last row), positions "
+        "in a half type, or a wrap-around",
+    )
+
+
+def _fault_length(ratio: Floats, steps: Array) -> Fault:
+    by_position = np.abs(ratio - 1).max(axis=1)
+    if by_position.max() > by_position[0] + 1e-4:
+        worst = int(steps[int(by_position.argmax())])
+        what = f"the length of a pair changes with the position, by {by_position.max():.2g} at "
+        what += whole(worst)
+    else:
+        what = f"pairs are multiplied by different factors, from {ratio.min():.4g} to "
+        what += f"{ratio.max():.4g} times their median"
+    return Fault(
+        "length",
+        what,
+        "a factor for positions or pairs: a decay (xPos), a temperature, or a fault",
+        "if the model is not one with xPos, look at what multiplies cosines and sines",
+    )
+
+
+def _with_axes(
+    report: Report, caller: Caller, matrices: Floats, positions: Array, pairs: Pairs, fit: Fit
+) -> Report:
+    """Which axis of the positions turns each pair."""
+    if caller.position_axes == 1:
+        return report
+    z, _ = complex_of(matrices, pairs)
+    origin = np.angle(z[0])
+    chosen = np.full(len(fit.omega), -1)
+    shared: list[int] = []
+    for k, omega in enumerate(fit.omega):
+        best = np.clip(round(math.log2(max(1.0, 1 / max(abs(omega), 1e-12)))), 0, 20)
+        step = min(2 ** int(best), fit.reach)
+        turned = []
+        for axis in range(caller.position_axes):
+            alone = (positions[axis] == step) & (positions.sum(axis=0) == step)
+            angle = wrap(np.angle(z[int(np.flatnonzero(alone)[0]), k]) - origin[k])
+            turned.append(abs(angle) > 0.25 * abs(wrap(omega * step)))
+        if sum(turned) == 1:
+            chosen[k] = turned.index(True)
+        else:
+            shared.append(k)
+    if shared:
+        fault = Fault(
+            "axes",
+            f"pairs {spans(shared)} follow more than one axis of the positions, or none alone",
+            "right for text, whose axes are equal, and wrong for images",
+            "let each pair take its angle from one axis",
+        )
+        return with_fault(report, fault)
+    layout, rotary_dim, _, index = layout_of(pairs.entries)
+    axes = np.zeros(rotary_dim // 2 if layout != "other" else len(index), np.int64)
+    axes[index] = chosen
+    return replace(report, pair_axes=tuple(int(each) for each in axes))
+
+
+def _with_rest_of_head(report: Report, first: Floats, pairs: Pairs) -> Report:
+    """The entries that do not turn: kept as they are, or multiplied, or moved."""
+    still = np.setdiff1d(np.arange(report.head_dim), pairs.entries)
+    if len(still) == 0:
+        return report
+    kept = first[still, still]
+    if np.all(kept == 0):
+        note = "the entries that do not turn change places"
+    elif np.allclose(kept, 1, rtol=0.01):
+        return report
+    else:
+        note = f"the entries that do not turn are multiplied by {float(np.median(kept)):.4f}"
+    return replace(report, notes=(*report.notes, note))
