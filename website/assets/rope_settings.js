@@ -49,7 +49,7 @@ const ropeSettings = (() => {
     return bare(x.toFixed(digits - 1 - exponent));
   }
 
-  /** At most six digits, with commas for thousands: `number` of pe_lib/doctor.py. */
+  /** At most six digits, with commas for thousands: `number` of pe_lib.doctor. */
   function number(value) {
     const rounded = Number(general(value));
     if (Math.abs(rounded) >= 1e15 || (rounded !== 0 && Math.abs(rounded) < 1e-4)) return general(rounded, 4);
@@ -923,7 +923,7 @@ const ropeSettings = (() => {
     }
   }
 
-  // ---- In words: pe_lib/__main__.py and `describe_frequencies` of pe_lib/doctor.py
+  // ---- In words: pe_lib/__main__.py and `describe_frequencies` of pe_lib.doctor
 
   const NAMES = {
     split: "rotate_half, NEOX, interleaved=False",
