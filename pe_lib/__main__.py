@@ -174,8 +174,11 @@ def _frequencies(kind: LayerRotation) -> str:
     text = f"base {doctor.number(kind.base or 0)}"
     if kind.rope_type not in (None, "default", "mrope"):
         text += f", {kind.rope_type}"
-        if given.get("factor") is not None:
-            text += f" ×{given['factor']:g}"
+        factor = given.get("factor")
+        if kind.rope_type == "ntk" and given.get("alpha") is not None:  # HunYuan
+            factor = given["alpha"]
+        if factor is not None:
+            text += f" ×{factor:g}"
         if given.get("original_max_position_embeddings") is not None:
             text += f" from {int(given['original_max_position_embeddings']):,}"
         became = doctor.describe_frequencies(kind.frequencies, kind.head_dim)

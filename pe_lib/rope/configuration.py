@@ -18,8 +18,8 @@ from typing import Any
 from pe_lib import _checks as check
 from pe_lib._checks import Layout
 from pe_lib.rope.families import Family, UnknownFamily, family_of
-from pe_lib.rope.fields import NOT_FREQUENCIES, OF_EVERY_TYPE
-from pe_lib.rope.scalings import SCALINGS, fields_of, rotary_frequencies
+from pe_lib.rope.fields import NOT_FREQUENCIES, OF_EVERY_TYPE, checked
+from pe_lib.rope.scalings import SCALINGS, factor_or_ratio, fields_of, rotary_frequencies
 
 Fields = dict[str, Any]
 
@@ -50,6 +50,8 @@ OLDER_BASES = {
 INTERVALS = ("sliding_window_pattern", "_sliding_window_pattern", "global_attn_every_n_layers")
 
 
+# No head is as wide, and the frequencies of a slip of a billion would take for ever.
+WIDEST = 65_536
 # Kinds of layers that have no attention, and so nothing to turn.
 WITHOUT_ATTENTION = ("conv", "linear_attention", "mamba", "mamba2", "recurrent")
 
@@ -255,6 +257,18 @@ def _text_model(fields: Fields) -> Fields:
     return fields
 
 
+def _whole(value: Any) -> Any:
+    """Files have 32768.0 for a whole number."""
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
+def _width(name: str, value: Any) -> int:
+    width = check.even(name, value)
+    if width > WIDEST:
+        raise ConfigurationError(f"{name} must be at most {WIDEST:,}, got {width:,}")
+    return width
+
+
 # ---- One configuration
 
 
@@ -290,9 +304,7 @@ class _Reader:
                 f"{name} must be given: an integer of at least {at_least}; the file has none, and "
                 f"{self.model_type!r} has no default"
             )
-        if isinstance(value, float) and value.is_integer():
-            value = int(value)
-        return check.integer(name, value, at_least=at_least)
+        return check.integer(name, _whole(value), at_least=at_least)
 
     def settings(self) -> RotarySettings:
         kinds = self.kinds_of_layers()
@@ -313,7 +325,7 @@ class _Reader:
         return RotarySettings(
             self.model_type,
             shared,
-            tuple(self.not_rotation(shared)),
+            tuple(self.not_rotation(kinds)),
             tuple(self.sources.items()),
             tuple(sorted(self.ignored)),
         )
@@ -365,7 +377,9 @@ class _Reader:
         if "list" in rule:
             flags = self.given.get(rule["list"])
             if flags is None or flags == []:
-                step = self.field("no_rope_layer_interval") or 4
+                step = 4
+                if self.field("no_rope_layer_interval"):
+                    step = self.integer("no_rope_layer_interval")
                 flags = [int((i + 1) % step != 0) for i in range(len(kinds))]
             if not isinstance(flags, list | tuple) or len(flags) != len(kinds):
                 raise ConfigurationError(
@@ -462,11 +476,11 @@ class _Reader:
         if field == "head_dim":
             own = self.of_layer(index).get("head_dim")  # Gemma 4, since transformers 5
             if own is not None:
-                return check.even("head_dim", own)
+                return _width("head_dim", own)
             if kind == "full_attention" and self.field("global_head_dim") is not None:
-                return check.even("global_head_dim", self.field("global_head_dim"))
+                return _width("global_head_dim", self.field("global_head_dim"))
             if self.field("head_dim") is not None:
-                return check.even("head_dim", self.field("head_dim"))
+                return _width("head_dim", self.field("head_dim"))
             field = "hidden_size"
         if field == "hidden_size":
             width, heads = self.integer("hidden_size"), self.integer("num_attention_heads")
@@ -475,8 +489,8 @@ class _Reader:
                     f"head_dim must be given, or hidden_size = {width} be a multiple of "
                     f"num_attention_heads = {heads}"
                 )
-            return check.even("hidden_size divided by num_attention_heads", width // heads)
-        return check.even(field, self.integer(field))
+            return _width("hidden_size divided by num_attention_heads", width // heads)
+        return _width(field, self.integer(field))
 
     def of_layer(self, index: int) -> Mapping[str, Any]:
         """The fields that a file has for one layer alone."""
@@ -497,8 +511,10 @@ class _Reader:
         check.choice("rope_type", rope_type, tuple(SCALINGS))
         given |= self.lengths(given, rope_type)
         if given.get("attention_factor") is None and given.get("short_mscale") is not None:
-            is_long = (self.seq_len or 1) > given["original_max_position_embeddings"]
-            given["attention_factor"] = given["long_mscale" if is_long else "short_mscale"]
+            trained = _whole(given.get("original_max_position_embeddings"))
+            trained = check.integer("original_max_position_embeddings", trained, at_least=2)
+            is_long = (self.seq_len or 1) > trained
+            given["attention_factor"] = given.get("long_mscale" if is_long else "short_mscale")
         field = self.family.get("rotary_dim")
         if "rotary_dim" in self.given and "partial_rotary_factor" not in self.given:
             field = "rotary_dim"  # released files of MiniMax-M2
@@ -538,6 +554,10 @@ class _Reader:
             raise ConfigurationError(
                 "mrope_section must be given: how many pairs each axis of a position turns"
             )
+        if not isinstance(sections, list | tuple):
+            raise ConfigurationError(
+                f"mrope_section must be a list of integers, got {check.brief(sections)}"
+            )
         numbers = [check.integer("mrope_section", each, at_least=0) for each in sections]
         if sum(numbers) != pairs:
             raise ConfigurationError(
@@ -547,24 +567,26 @@ class _Reader:
             of = len(numbers)
             return tuple(i % of if i < of * numbers[i % of] else 0 for i in range(pairs))
         if rule == "ernie":
+            if len(numbers) != 3:
+                raise ConfigurationError(f"mrope_section must have three numbers, got {numbers}")
             height, width, time = numbers
             return tuple([1, 2] * ((height + width) // 2) + [0] * time)
         return tuple(axis for axis, number in enumerate(numbers) for _ in range(number))
 
     # ---- What is not rotation
 
-    def not_rotation(self, layers: tuple[LayerRotation | None, ...]) -> list[str]:
+    def not_rotation(self, kinds: list[str | None]) -> list[str]:
         said = []
         norms = self.family.get("norms")
         if norms:
             where = "after" if self.family.get("norms_after") else "before"
             hint = "" if where == "after" else " (convert them with the weights)"
             said.append(f"{', '.join(norms)} {where} it{hint}")
-        said.append(self.softmax_scale())
+        said.append(self.softmax_scale(kinds))
         said += self.temperature()
         return said
 
-    def softmax_scale(self) -> str:
+    def softmax_scale(self, kinds: list[str | None]) -> str:
         for name, text in (
             ("attention_multiplier", "softmax scale {value:g} (attention_multiplier)"),
             ("query_pre_attn_scalar", "softmax scale 1/√{value:g} (query_pre_attn_scalar)"),
@@ -580,25 +602,37 @@ class _Reader:
             parameters = self.parameters().get(None) or {}
             all_dim = parameters.get("mscale_all_dim")
             if all_dim and (parameters.get("rope_type") or parameters.get("type")) == "yarn":
-                factor = check.real("factor", parameters["factor"])
-                m = 0.1 * check.real("mscale_all_dim", all_dim) * math.log(factor) + 1
-                text += f" times m² = {m * m:.4f}, m = 0.1·{all_dim:g}·ln {factor:g} + 1"
+                factor, scale = self.yarn_factor(parameters), check.real("mscale_all_dim", all_dim)
+                m = 0.1 * scale * math.log(factor) + 1
+                text += f" times m² = {m * m:.4f}, m = 0.1·{scale:g}·ln {factor:g} + 1"
             return text
-        widths = {self.width(kind, i) for i, kind in enumerate(self.kinds_of_layers())}
+        widths = {self.width(kind, i) for i, kind in enumerate(kinds)}
         return " and ".join(f"softmax scale 1/√{width}" for width in sorted(widths))
+
+    def yarn_factor(self, parameters: Fields) -> float:
+        """The field, or the ratio of lengths that takes its place."""
+        given = parameters | self.lengths(parameters, "yarn")
+
+        def told(name: str) -> Any:
+            return None if given.get(name) is None else checked(name, given[name])
+
+        trained = told("original_max_position_embeddings")
+        return factor_or_ratio(told("factor"), told("max_position_embeddings"), trained)
 
     def temperature(self) -> list[str]:
         said = []
         for parameters in self.parameters().values():
             beta = (parameters or {}).get("llama_4_scaling_beta")
             if beta:
+                beta = check.real("llama_4_scaling_beta", beta)
                 length = parameters.get("original_max_position_embeddings")
                 said.append(
                     f"query temperature 1 + {beta:g}·ln(1 + ⌊p/{length}⌋) after it, at position p"
                 )
         if self.field("attn_temperature_tuning") and self.field("floor_scale"):
+            scale = check.real("attn_scale", self.field("attn_scale"))
             said.append(
-                f"query temperature 1 + {self.field('attn_scale'):g}·ln(1 + ⌊(p+1)/"
+                f"query temperature 1 + {scale:g}·ln(1 + ⌊(p+1)/"
                 f"{self.field('floor_scale')}⌋), in the layers that do not turn"
             )
         return said

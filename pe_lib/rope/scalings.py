@@ -241,7 +241,7 @@ def _yarn(
     for its end, the last entry instead of the last pair, is kept as well."""
     if beta_slow > beta_fast:
         raise ValueError(f"beta_slow must be at most beta_fast = {beta_fast}, got {beta_slow}")
-    factor = _factor_or_ratio(factor, max_position_embeddings, original_max_position_embeddings)
+    factor = factor_or_ratio(factor, max_position_embeddings, original_max_position_embeddings)
     pairs = len(unscaled)
     first, last = _ends_of_ramp(
         pairs, rope_theta, original_max_position_embeddings, beta_fast, beta_slow, truncate
@@ -324,10 +324,10 @@ def _longrope(
         if len(divisors) != len(unscaled):
             raise ValueError(
                 f"{name} must have one number for each of the {len(unscaled)} pairs that turn, "
-                f"got {len(divisors)}: {check.brief(divisors)}"
+                f"got {len(divisors)}: {check.brief(list(map(float, divisors)))}"
             )
     if attention_factor is None:
-        factor = _factor_or_ratio(factor, max_position_embeddings, original_max_position_embeddings)
+        factor = factor_or_ratio(factor, max_position_embeddings, original_max_position_embeddings)
         trained = math.log(original_max_position_embeddings)
         attention_factor = math.sqrt(1 + math.log(factor) / trained)
     is_long = seq_len > original_max_position_embeddings
@@ -378,7 +378,7 @@ SCALINGS: dict[str, Callable[..., RotaryFrequencies]] = {
 }
 
 
-def _factor_or_ratio(factor: float | None, longest: int | None, trained: int) -> float:
+def factor_or_ratio(factor: float | None, longest: int | None, trained: int) -> float:
     """``factor``, or else how many times the trained length the longest one is."""
     if factor is not None:
         return factor

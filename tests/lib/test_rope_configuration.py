@@ -561,3 +561,43 @@ def test_any_value_of_any_field_gives_an_answer_or_a_sentence(name: str) -> None
         if settings is not None:
             json.dumps(settings.to_dict())
             assert all(np.isfinite(kind.frequencies).all() for kind in settings.kinds)
+
+
+# ---- Sentences for what once ended otherwise
+
+
+@pytest.mark.parametrize(
+    ("config", "words"),
+    [
+        (LLAMA_2 | {"head_dim": 10**9}, r"head_dim must be at most 65,536, got 1,000,000,000"),
+        (SMOLLM_3 | {"no_rope_layers": None, "no_rope_layer_interval": "4"}, "layer_interval"),
+        (QWEN_2_VL | {"rope_scaling": {"mrope_section": 3}}, "must be a list of integers, got 3"),
+        (LLAMA_2 | {"rope_scaling": {"short_mscale": 1.0}}, "original_max_pos"),
+        ({"model_type": "ministral3", "rope_parameters": {"llama_4_scaling_beta": "b"}}, "got 'b'"),
+        (
+            PHI_3_5 | {"rope_scaling": {"type": "su", "short_factor": [1], "long_factor": [1]}},
+            r"48 pairs that turn, got 1: \[1.0\]",
+        ),
+    ],
+    ids=str,
+)
+def test_no_key_error_and_no_endless_call(config: dict[str, Any], words: str) -> None:
+    with pytest.raises(ConfigurationError, match=words):
+        rotary_settings(config)
+
+
+def test_a_yarn_without_factor_has_the_ratio_of_lengths_in_its_softmax_scale() -> None:
+    fields: dict[str, Any] = dict(DEEPSEEK_V3["rope_scaling"])  # type: ignore[call-overload]
+    without = DEEPSEEK_V3 | {"rope_scaling": {k: v for k, v in fields.items() if k != "factor"}}
+    assert rotary_settings(without).not_rotation == rotary_settings(DEEPSEEK_V3).not_rotation
+
+
+def test_layers_that_are_not_known_are_not_called_known() -> None:
+    watched = [name for name, each in families().items() if each.get("read") == "function"]
+    assert watched
+    for name in watched:
+        try:
+            sources = dict(rotary_settings({"model_type": name}).sources)
+        except ConfigurationError:  # its defaults fit no model: see NO_DEFAULT
+            continue
+        assert sources["layers"].startswith("not known")

@@ -14,12 +14,12 @@ from docutils import nodes
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from sphinx.application import Sphinx
 
-import pe_lib.rope
 from pe_book import live
-from pe_lib.rope.families import FILE as FAMILY_FILE
 from website.extensions.folklore import DATA as FOLKLORE_DATA
 from website.extensions.folklore import PAGE as FOLKLORE
 from website.extensions.folklore import folklore
+from website.extensions.inspector import ASSETS, EXAMPLES, FAMILY_TABLE, SCRIPTS, inspector
+from website.extensions.inspector import PAGE as INSPECTOR
 from website.extensions.rope_tables import (
     CONVENTIONS,
     CONVENTIONS_PAGE,
@@ -65,12 +65,19 @@ PAGES = {
     FOLKLORE: folklore,
     FAMILIES: families,
     CONVENTIONS_PAGE: conventions,
+    INSPECTOR: inspector,
 }
 DEPENDENCIES = {
     LEDGER: (CLAIMS, TEMPLATES / "ledger.md"),
     FOLKLORE: (FOLKLORE_DATA, TEMPLATES / "folklore.md"),
-    FAMILIES: (Path(pe_lib.rope.__file__).with_name(FAMILY_FILE), TEMPLATES / "rope_tables.md"),
+    FAMILIES: (FAMILY_TABLE, TEMPLATES / "rope_tables.md"),
     CONVENTIONS_PAGE: (CONVENTIONS, TEMPLATES / "rope_tables.md"),
+    INSPECTOR: (
+        EXAMPLES,
+        FAMILY_TABLE,
+        TEMPLATES / "inspector.html",
+        *(ASSETS / name for name in SCRIPTS),
+    ),
 }
 
 

@@ -1,0 +1,348 @@
+"""The page "What does this model's RoPE do?": its JavaScript says what Python says.
+
+Settings, printed lines and sentences are compared, over every default configuration of the
+installed transformers and over files that are damaged.
+"""
+
+import copy
+import json
+import math
+import random
+import sys
+import types
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from transformers.models.auto.configuration_auto import CONFIG_MAPPING
+
+from pe_lib.__main__ import describe
+from pe_lib.rope import families, rotary_settings
+from pe_lib.rope.configuration import _parsed
+from website.extensions.data_pages import JINJA
+from website.extensions.inspector import engine, in_a_page, inspector, table
+from website.page_measures import BOOK
+
+RELATIVE = 1e-12  # of a frequency: a power of JavaScript's beside one of 45 digits
+SAID = """
+const textOf = (fields) => ropeSettings.repr(Object.fromEntries(fields));
+const said = (text, length, layout) => {
+  try {
+    const settings = ropeSettings.read(text, { length, layout });
+    const kinds = settings.kinds.map((kind) => ({
+      ...kind,
+      rope_parameters: textOf(kind.rope_parameters),
+    }));
+    return JSON.stringify({ ...settings, kinds, lines: ropeSettings.describe(settings) });
+  } catch (error) {
+    if (!(error instanceof ropeSettings.CannotSay)) throw error;
+    return JSON.stringify({ error: error.message });
+  }
+};
+const linesToCopy = (text, length) => {
+  const { settings } = inspector.view(text, length);
+  const { moduleLines, testLines } = inspector;
+  return JSON.stringify([moduleLines(settings, length), testLines(settings, length)]);
+};0"""
+EXAMPLES = json.loads(inspector()["examples"])
+
+
+@cache
+def racer() -> Any:
+    js = engine()
+    js.eval(SAID)
+    return js
+
+
+def of_javascript(text: str, length: int | None = None, layout: str | None = None) -> Any:
+    return json.loads(str(racer().call("said", text, length, layout)))
+
+
+def of_python(text: str, length: int | None = None, layout: str | None = None) -> dict[str, Any]:
+    family = None if layout is None else {"layout": layout}
+    try:
+        settings = rotary_settings(_parsed(text, "the text"), length, family=family)
+        return settings.to_dict() | {"lines": describe(settings)}
+    except ValueError as error:  # any other error is no sentence
+        return {"error": str(error)}
+
+
+def check_same(text: str, length: int | None = None, layout: str | None = None) -> dict[str, Any]:
+    """Compare the two, and return Python's."""
+    expected, found = (each(text, length, layout) for each in (of_python, of_javascript))
+    assert ("error" in found) == ("error" in expected), (text[:300], expected, found)
+    if "error" in expected:
+        assert found == expected
+        return expected
+    for name in expected.keys() - {"kinds"}:
+        assert found[name] == expected[name], (name, text[:300])
+    assert len(found["kinds"]) == len(expected["kinds"])
+    for ours, theirs in zip(found["kinds"], expected["kinds"], strict=True):
+        for name in ("frequencies", "attention_factor"):
+            np.testing.assert_allclose(ours[name], theirs[name], rtol=RELATIVE, atol=0)
+        given = {
+            k: list(v) if isinstance(v, tuple) else v for k, v in theirs["rope_parameters"].items()
+        }
+        assert ours["rope_parameters"] == repr(given)
+        for name in theirs.keys() - {"frequencies", "attention_factor", "rope_parameters"}:
+            assert ours[name] == theirs[name], (name, text[:300])
+    return expected
+
+
+# ---- Whole files
+
+
+def test_the_default_of_every_family_in_the_table() -> None:
+    read = [
+        check_same(json.dumps({"model_type": name}), n)
+        for name in families()
+        for n in (None, 10**6)
+    ]
+    assert sum("error" not in each for each in read) > 380
+
+
+def test_every_default_configuration_of_transformers() -> None:
+    """Also those of models without a rotary embedding: each is read, or refused with a sentence."""
+    read = refused = 0
+    for kind in CONFIG_MAPPING.values():
+        try:
+            text = json.dumps(kind().to_dict(), default=str)
+        except Exception:  # needs arguments, or a package that is not here
+            continue
+        if "error" in check_same(text):
+            refused += 1
+        else:
+            read += 1
+    assert read > 150
+    assert refused > 100
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_the_examples(name: str) -> None:
+    said = check_same(EXAMPLES[name]["config"], EXAMPLES[name]["length"])
+    assert ("high_freq_factor must be given" in said.get("error", "")) == (name == "A damaged file")
+
+
+# ---- Damaged files
+
+VALUES: list[Any] = [None, True, False, "x", "4", 'it\'s "a"\n é😀' * 9, -1, 0, 1, 3, 1.5, 2.0, 64]
+VALUES += [1e-9, 10**9, math.nan, math.inf, [], [1], [0.5] * 8, ["a"] * 36, {}, {"a": 1}]
+FIELDS = [
+    "rope_type",
+    "type",
+    "factor",
+    "alpha",
+    "beta_fast",
+    "beta_slow",
+    "attention_factor",
+    "mscale",
+    "mscale_all_dim",
+    "truncate",
+    "low_freq_factor",
+    "high_freq_factor",
+    "mrope_section",
+    "partial_rotary_factor",
+    "short_factor",
+    "long_factor",
+    "short_mscale",
+    "llama_4_scaling_beta",
+    "unknown",
+    "max_position_embeddings",
+]
+BESIDE = [
+    "rope_parameters",
+    "layer_types",
+    "layers_block_type",
+    "per_layer_config",
+    "head_dim",
+    "rotary_dim",
+    "text_config",
+    "rotary_pct",
+    "attention_multiplier",
+    "no_rope_layers",
+    "no_rope_layer_interval",
+]
+TYPES = ("yarn", "longrope", "llama3", "dynamic", "linear", "proportional", "ntk", "axial", "su")
+OTHERS = (
+    "ernie4_5_vl_moe_text",
+    "llama4_text",
+    "ministral3",
+    "gemma4_text",
+    "deepseek_v4",
+    "phimoe",
+    "nanochat",
+)
+FILES = [json.loads(each["config"]) for each in EXAMPLES.values()]
+FILES += [{"model_type": name} for name in OTHERS]
+
+
+def damaged(file: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """One field left out, of another type or out of range, or one that contradicts the others."""
+    scaling = file.get("rope_scaling", {})
+    for name in file:
+        yield {k: v for k, v in file.items() if k != name}
+    for name in (*file, *BESIDE):
+        yield from (file | {name: value} for value in VALUES)
+    for name in scaling:
+        yield file | {"rope_scaling": {k: v for k, v in scaling.items() if k != name}}
+    for name in {*scaling, *FIELDS}:
+        yield from (file | {"rope_scaling": scaling | {name: value}} for value in VALUES)
+    for kind in TYPES:
+        for fields in (
+            {},
+            {"factor": 4.0},
+            {"factor": 8, "original_max_position_embeddings": 8192},
+        ):
+            yield file | {"rope_scaling": {"rope_type": kind} | fields}
+            yield file | {"rope_scaling": scaling | {"type": kind} | fields}
+
+
+def test_damaged_files() -> None:
+    """A sample of some thousands: each has the same answer or the same sentence."""
+    cases = [copy.deepcopy(each) for file in FILES for each in damaged(file)]
+    sample = random.Random(0).sample(cases, 1500)
+    refused = [check_same(json.dumps(each)).get("error") for each in sample]
+    assert 300 < sum(map(bool, refused)) < 1200
+    assert max(len(each) for each in refused if each) < 600
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        " ",
+        "{",
+        "{not JSON",
+        "{'a': 1}",
+        '{"a": 1',
+        '{"a" 1}',
+        '{"a": 01}',
+        '{"a": tru}',
+        '{"a": "b',
+        '{"a": "\n"}',
+        '{"é😀": "\\u12"}',
+        "{} x",
+        '{\n "a": 1\n "b": 2}',
+        "[1, 2",
+        "[1]",
+        "3",
+        '"x"',
+        "null",
+        "-",
+        "{" * 1_000_000,
+        '{"model_type": "llama", "head_dim": 1e400}',
+        '{"model_type": "constructor"}',
+        '{"model_type": "__proto__", "__proto__": {}}',
+        '{"model_type": ["llama"]}',
+        "{}",
+    ],
+    ids=lambda text: text[:20],
+)
+def test_what_is_no_configuration(text: str) -> None:
+    assert "error" in check_same(text)
+
+
+def test_what_python_itself_reads_no_further() -> None:
+    assert "nested too deeply" in of_javascript("[" * 1_000_000)["error"]
+    assert "at most 4300 digits" in of_javascript('{"a": ' + "1" * 5000 + "}")["error"]
+
+
+def test_a_megabyte() -> None:
+    rubbish = {f"field_{i}": [i] * 20 for i in range(10_000)}
+    said = check_same(json.dumps(FILES[0] | rubbish))
+    assert len(said["layers"]) == 36
+    said = check_same(json.dumps(FILES[0] | {"rope_scaling": "x" * 1_000_000}))
+    assert len(said["error"]) < 500
+
+
+def test_an_unknown_family_is_called_unknown() -> None:
+    text = json.dumps(FILES[0] | {"model_type": "a_new_family"})
+    assert "not known, and not guessed" in check_same(text)["error"]
+    assert check_same(text, layout="interleaved")["kinds"][0]["layout"] == "interleaved"
+
+
+# ---- What the page shows
+
+
+@pytest.mark.parametrize("name", [name for name in EXAMPLES if name != "A damaged file"])
+def test_the_lines_to_copy_run(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The module turns, and the test passes for a right function and fails for another."""
+    import torch
+
+    config, length = EXAMPLES[name]["config"], EXAMPLES[name]["length"]
+    (tmp_path / "config.json").write_text(config)
+    monkeypatch.chdir(tmp_path)
+    module, test = json.loads(str(racer().call("linesToCopy", config, length)))
+    kinds = rotary_settings(json.loads(config), length).kinds
+    x = torch.randn(1, 2, 5, kinds[0].head_dim)
+    scope: dict[str, Any] = {"q": x, "k": x}
+    exec(module, scope)
+    assert scope["q"].shape == x.shape
+    assert not torch.equal(scope["q"], x)
+
+    def turn(x: Any, positions: Any) -> Any:
+        """By whichever rotation the test is about."""
+        angles = np.multiply.outer(positions.astype(float), np.array(kind.frequencies))
+        cos, sin = (each * kind.attention_factor for each in (np.cos(angles), np.sin(angles)))
+        half = kind.rotary_dim // 2
+        a, b = (
+            (x[..., 0::2], x[..., 1::2])
+            if kind.layout == "interleaved"
+            else (x[..., :half], x[..., half:])
+        )
+        turned = a * cos - b * sin, a * sin + b * cos
+        if kind.layout_out == "interleaved":
+            return np.stack(turned, -1).reshape(x.shape)
+        return np.concatenate(turned, -1)
+
+    monkeypatch.setitem(sys.modules, "my_model", types.SimpleNamespace(turn=turn))
+    exec(test, scope)
+    tests = [value for key, value in scope.items() if key.startswith("test_")]
+    assert len(tests) == len(kinds)
+    for each, passes in zip(kinds, tests, strict=True):
+        kind = each
+        passes()
+    kind = kinds[0]
+    monkeypatch.setitem(scope, "turn", lambda x, positions: turn(x, positions + 1) * 1.1)
+    with pytest.raises(AssertionError, match="differs"):
+        tests[0]()
+
+
+def test_the_strip_says_which_pairs_meet_new_angles() -> None:
+    """Of Qwen3 4B at four times its length: those that made less than one turn, but for YaRN's."""
+    config = EXAMPLES["Qwen3 4B with YaRN"]["config"]
+    answer = str(racer().call("answer", config, 131_072))
+    (kind,) = rotary_settings(json.loads(config)).kinds
+    plain = 1e6 ** (-np.arange(64) / 64)
+    slow = np.flatnonzero(plain * 32768 < 2 * np.pi)
+    assert f"pairs {slow[0]}–63 do not come round once" in answer
+    assert f"Within 131,072, unscaled: pairs {slow[0]}–63 meet angles beyond these" in answer
+    beyond = slow[np.array(kind.frequencies)[slow] * 131_072 > plain[slow] * 32768 * (1 + 1e-9)]
+    assert len(beyond) == 0
+    assert "Within 131,072, yarn: no pair meets" in answer
+    assert answer.count('class="pair-new"') == len(slow) + 1  # and its key
+
+
+def test_what_the_strip_does_not_know_it_does_not_say() -> None:
+    """A window ends what a layer sees; beside "linear" no length before the scaling is named."""
+    answer = str(racer().call("answer", EXAMPLES["Gemma 3 4B"]["config"], 131_072))
+    assert "look back over 1,024 positions and no farther" in answer
+    assert "does not say for which length the model was trained before it was scaled" in answer
+    assert "pair-new" not in answer
+
+
+def test_the_page_carries_the_table_and_the_first_answer() -> None:
+    page = JINJA.from_string((BOOK / "inspector.md").read_text("utf-8")).render(inspector())
+    assert in_a_page(table()) in page
+    assert json.loads(table())["families"] == families()
+    assert "qwen3</strong> · 36 layers" in page
+    body = page.partition("<form")[2].partition("## How")[0].strip()
+    assert "\n\n" not in body, "a blank line would end the block of HTML"
+
+
+def test_text_of_a_file_is_no_html() -> None:
+    answer = str(racer().call("answer", '{"model_type": "<img src=x onerror=alert(1)>"}', 5))
+    assert "<img" not in answer
