@@ -27,7 +27,7 @@ def draw_exits(ax: Axes, pairs: Sequence[ExitAndLoss]) -> None:
             [pair.loss for pair in inside],
             marker,
             ms=3.5,
-            alpha=0.6,
+            mfc="none",
             color=colour,
             label=group,
         )

@@ -141,12 +141,13 @@ def signature_of(controls: dict[str, dict[str, Any]]) -> inspect.Signature:
 
 
 def documentation(name: str, title: str, controls: dict[str, dict[str, Any]]) -> str:
-    """The title of a figure, the first comment of its script, and its controls."""
+    """The title of a figure, the first comment of its script, its controls and an example."""
     comment = itertools.takewhile(
         lambda line: line.startswith("//"), still.text_of(name).split("\n")
     )
     about = " ".join(line.removeprefix("//").strip() for line in comment)
     rows = "".join(f"\n{key}\n    {described(control)}" for key, control in controls.items())
+    first = next(iter(controls))
     return f"""{title}.
 
 {about}
@@ -155,6 +156,11 @@ Parameters
 ----------{rows}
 question
     What the reader should answer before moving anything.
+
+Examples
+--------
+>>> {name}().{first}
+{controls[first]["value"]!r}
 """
 
 

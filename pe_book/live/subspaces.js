@@ -35,7 +35,7 @@ peLive.define("subspaces", () => {
       line(...v, "is-position thin dashed tie-positions"),
       ...labels,
       line(...v, "reach", { "data-handle": "angle" }),
-      circle(cx + far * 0.82 * c, cy - far * 0.82 * s, 8, "dot is-position", { "data-handle": "angle" }),
+      circle(cx + far * 0.82 * c, cy - far * 0.82 * s, 7, "dot is-position", { "data-handle": "angle" }),
     ];
     if (!state.angle)
       return [...base, arrow(cx, cy, cx + 90, cy, "is-plain"), text(cx - 50, cy - 18, "z: word and position", "mid")];

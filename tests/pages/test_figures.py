@@ -1,6 +1,7 @@
 """Figures, still and live: small, self-contained, described, and the same every time."""
 
 import base64
+import doctest
 import gzip
 import inspect
 import io
@@ -415,3 +416,12 @@ def test_text_of_a_page_stays_text() -> None:
     held = live.box("frames", "", {"frame": 0}, data)
     assert held.count("</script>") == 1
     assert "<i>" not in held.partition("<script")[0]
+
+
+@pytest.mark.parametrize("kind", [kind for kind in live.KINDS if kind != "frames"])
+def test_the_example_of_a_live_figure_holds(kind: str) -> None:
+    """These are made by a call of `kind`, where doctest does not look for them."""
+    make = getattr(live, kind)
+    examples = doctest.DocTestParser().get_doctest(make.__doc__, {kind: make}, kind, None, None)
+    assert len(examples.examples) == 1
+    assert doctest.DocTestRunner().run(examples).failed == 0

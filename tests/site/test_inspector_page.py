@@ -62,7 +62,7 @@ def test_lines_are_copied_or_selected(browser: Browser, url: str) -> None:
     address = f"{url}/book/inspector.html"
     with visit(browser, address) as page:
         page.context.grant_permissions(["clipboard-read", "clipboard-write"])
-        section = page.locator("section", has_text="A test of your own rotation").last
+        section = page.locator(".inspector-lines", has_text="A test of your own rotation")
         section.get_by_role("button").click()
         expect(page.locator("#inspector [role=status]")).to_have_text("Copied.")
         assert "doctor.assert_turns_as(turn" in page.evaluate("navigator.clipboard.readText()")

@@ -68,10 +68,11 @@ def test_an_address_that_is_not_there_leads_to_the_doors(
         page.wait_for_url("**/search.html?q=wavelength")
 
 
-def test_only_pages_with_live_figures_tell_that_these_need_scripts() -> None:
+def test_only_pages_that_compute_in_the_browser_tell_that_this_needs_scripts() -> None:
     for name in PAGES:
         page = parsed(SITE / name)
-        assert bool(page.select("noscript > p")) == bool(page.select(".live")), name
+        needs_scripts = page.select(".live, .inspector")
+        assert bool(page.select("noscript > p")) == bool(needs_scripts), name
 
 
 def test_the_address_of_the_site_leads_to_the_landing_page(browser: Browser, url: str) -> None:

@@ -16,7 +16,10 @@ def test_pages_are_printed_in_order(browser: Browser, tmp_path: Path) -> None:
     pdf.write(browser, ["book/index.html", "book/rotation.html"], tmp_path / "book.pdf")
     printed = PdfReader(tmp_path / "book.pdf")
     titles = [entry.title for entry in printed.outline if not isinstance(entry, list)]
-    assert titles == ["Positional Encoding", "The rotation matrix T(Δx)"]
+    assert titles == [
+        "Positional Encoding — derived, executed, measured",
+        "A step is a rotation: T(Δx)",
+    ]
     text = " ".join(page.extract_text() for page in printed.pages)
     assert FOLDED in re.sub(r"\s+", " ", text)
 

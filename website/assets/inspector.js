@@ -101,7 +101,7 @@ const inspector = (() => {
       <p class="pairs-ends" aria-hidden="true"><span>pair 0, the fastest</span><span>pair ${last}</span></p>
       ${drawn.join("")}
       <ul class="pairs-key">${key}</ul>
-      <label class="pairs-one"><span>One pair<span class="visually-hidden"> of ${escape(layers)}</span></span> <input type="range" min="0" max="${last}" value="${last}"> <output></output></label></div>`;
+      <p class="pairs-one"><label><span>One pair<span class="visually-hidden"> of ${escape(layers)}</span></span> <input type="range" min="0" max="${last}" value="${last}"></label> <output></output></p></div>`;
   }
 
   /** The turns of one pair, in words. */
@@ -154,9 +154,9 @@ ${tests.join("\n")}`;
   }
 
   const block = (title, name, text) =>
-    `<section class="inspector-lines"><h3 id="inspector-${name}-title">${title}</h3>` +
+    `<div class="inspector-lines"><h2 id="inspector-${name}-title">${title}</h2>` +
     `<button type="button" data-copy="${name}" aria-describedby="inspector-${name}-title">Copy</button>` +
-    `<div class="inspector-code" role="region" aria-labelledby="inspector-${name}-title" tabindex="0" id="inspector-${name}">${escape(text)}</div></section>`;
+    `<section class="inspector-code" aria-labelledby="inspector-${name}-title" tabindex="0" id="inspector-${name}">${escape(text)}</section></div>`;
 
   // ---- The answer
 
@@ -192,7 +192,7 @@ ${tests.join("\n")}`;
     const [family, ...rest] = title.split(" · ");
     const kinds = blocks.map(({ heading, lines }, index) => {
       const kind = settings.kinds[index];
-      const name = blocks.length > 1 ? `<h3>${escape(heading)}</h3>` : "";
+      const name = blocks.length > 1 ? `<h2>${escape(heading)}</h2>` : "";
       const drawn = index < MOST_KINDS ? strip(kind, settings.shown[index], length, index, heading.split(" · ")[0]) : "";
       return `${name}${list(lines, kind)}${drawn}`;
     });
@@ -241,7 +241,7 @@ ${tests.join("\n")}`;
       const index = Number(slider.closest("[data-kind]").dataset.kind);
       const said = pairSaid(shown.settings.kinds[index], shown.settings.shown[index], Number(length.value), Number(slider.value));
       slider.setAttribute("aria-valuetext", said);
-      slider.nextElementSibling.textContent = said;
+      slider.closest(".pairs-one").querySelector("output").textContent = said;
     };
     let waiting;
     const soon = () => {
@@ -255,7 +255,10 @@ ${tests.join("\n")}`;
       length.value = examples[name].length;
       show();
     };
-    form.addEventListener("submit", (event) => event.preventDefault());
+    form.addEventListener("submit", (event) => {
+      event.preventDefault();
+      show();
+    });
     form.addEventListener("input", ({ target }) => {
       if (target === text) layout.value = "";
       if (target !== form.elements.file) soon();

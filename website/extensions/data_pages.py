@@ -101,9 +101,9 @@ def name_summaries(app: Sphinx, document: nodes.document) -> None:
     """Let a page link to its summary in Korean as to a heading: ``korean.md#ko-rope``."""
     if app.env.docname == KOREAN:
         slugs = app.env.metadata[KOREAN].setdefault("myst_slugs", {})
-        for name in document.nameids:
+        for name, anchor in document.nameids.items():
             if name.startswith("ko-"):
-                slugs[name] = (0, name, name)
+                slugs[name] = (0, anchor, name)
 
 
 def setup(app: Sphinx) -> dict[str, bool]:

@@ -45,7 +45,9 @@ ACCENTS = ("mover", "munder", "munderover")
 FURNITURE = """script, style, svg, .headerlink, .caption-number, .section-number, .live,
     .cell_output > :not(figure), .cell-mark, .checked-by-running, .reading-line,
     details.hide, .toctree-wrapper, .bd-sidenav, #references, #what-comes-next, .citation .label"""
-# What is searched but never quoted, since it does not stand alone.
+# Pages that are searched but never quoted: what a cell tests would outweigh the chapters.
+UNQUOTED_PAGES = "book/checks/"
+# And what is so on every page, since it does not stand alone.
 UNQUOTED = "figure, table, pre, .exercise, .solution, .proof-text"
 PROSE = "p, dd, li"
 SENTENCE = re.compile(r"[.?!:][)”]*$")
@@ -89,8 +91,11 @@ def in_brackets(text: str) -> str:
     return text if re.fullmatch(r"\w+|.", text) else f"({text})"
 
 
-def read_page(text: str) -> dict[str, Any]:
-    """The title of an article, and its places: each with its names, its prose, its other words."""
+def read_page(text: str, quoted: bool = True) -> dict[str, Any]:
+    """The title of an article, and its places: each with its names, its prose, its other words.
+
+    A page that is not quoted is found by its words all the same.
+    """
     article = BeautifulSoup(DRAWN.sub(formula_as_line, PICTURE.sub("", text)), "html.parser")
     heading = article.select("h1")[0]
     title = text_of(heading).rstrip("#")  # with its number
@@ -110,6 +115,8 @@ def read_page(text: str) -> dict[str, Any]:
         place["prose"], place["also"] = [], []
     read_blocks(article, places)
     for place in places.values():
+        if not quoted:
+            place["prose"], place["also"] = [], [*place["prose"], *place["also"]]
         place["also"] = other_words(place["prose"], place["also"])
     return {"title": title, "places": list(places.values())}
 
@@ -220,7 +227,8 @@ def write(site: Site) -> None:
     for page in env.found_docs:
         if text := site.pages.get(site.path_of(page)):
             said = describe(page, env)
-            read[page] = {"said": said, **read_page(ARTICLE.findall(text)[0])}
+            quoted = not page.startswith(UNQUOTED_PAGES)
+            read[page] = {"said": said, **read_page(ARTICLE.findall(text)[0], quoted)}
     known = known_words()
     for page, entry in read.items():
         for place in entry["places"]:
