@@ -287,6 +287,13 @@ def matched_hidden(encoding: str, size: Size) -> int:
     return round(1 + (wanted - one) / (two - one))
 
 
+def matched_model(encoding: str, size: Size, *, seed: int, causal: bool) -> Transformer:
+    """A model as its training starts, with as many parameters as that of `add`."""
+    d_hidden = matched_hidden(encoding, size)
+    torch.manual_seed(seed)  # here, because finding the width draws models too
+    return Transformer(ENCODINGS[encoding](size), d_hidden, causal=causal)
+
+
 @torch.no_grad()
 def folded(model: Transformer) -> Transformer:
     """The same model, with the matrix of `Project` multiplied into a table of words and of rows."""

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from experiments import words
 from experiments.clock.tables import packed, summary_of
 from experiments.common import Results, Size, Transformer, made, parameters, seconds_of, train
-from experiments.encodings import ENCODINGS, matched_hidden
+from experiments.encodings import matched_model
 from experiments.stored import Run
 
 RESULTS = Results(Path(__file__).parent / "results.jsonl")
@@ -52,14 +52,6 @@ class Setting:
         return Size(seq_len=self.seq_len)
 
 
-def transformer(setting: Setting) -> Transformer:
-    """The model of a run as it starts."""
-    d_hidden = matched_hidden(setting.encoding, setting.size)
-    torch.manual_seed(setting.seed)  # here, because finding the width draws models too
-    encoding = ENCODINGS[setting.encoding](setting.size)
-    return Transformer(encoding, d_hidden, causal=setting.task == "next")
-
-
 def table_of(model: Transformer) -> NDArray[np.float64] | None:
     """The table of positions that is added to the words, if the encoding has one."""
     with torch.no_grad():
@@ -73,7 +65,9 @@ def run(setting: Setting) -> Run:
     training, validation, held_out = map(
         torch.from_numpy, (text.training, text.validation, text.held_out)
     )
-    model = transformer(setting)
+    model = matched_model(
+        setting.encoding, setting.size, seed=setting.seed, causal=setting.task == "next"
+    )
     sample = words.held_out_batches(validation, setting.task, setting.seq_len, every=13)
     noted: dict[str, Any] = {"curve": [], "tables": [], "since": [], "seconds": 0.0}
     started = time.process_time()

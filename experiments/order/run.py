@@ -9,8 +9,8 @@ from typing import Any
 import torch
 
 from experiments import words
-from experiments.common import Results, Size, Transformer, made, parameters, seconds_of, train
-from experiments.encodings import ENCODINGS, matched_hidden
+from experiments.common import Results, Size, made, parameters, seconds_of, train
+from experiments.encodings import ENCODINGS, matched_model
 from experiments.stored import Run
 
 RESULTS = Results(Path(__file__).parent / "results.jsonl")
@@ -51,14 +51,6 @@ class Setting:
         return Size(seq_len=self.seq_len)
 
 
-def transformer(setting: Setting) -> Transformer:
-    """The model of a run as it starts."""
-    d_hidden = matched_hidden(setting.encoding, setting.size)
-    torch.manual_seed(setting.seed)  # here, because finding the width draws models too
-    encoding = ENCODINGS[setting.encoding](setting.size)
-    return Transformer(encoding, d_hidden, causal=setting.task == "next")
-
-
 def run(setting: Setting) -> Run:
     """Train one model, look at its heads on the way, and measure it at the end.
 
@@ -69,7 +61,9 @@ def run(setting: Setting) -> Run:
     training, validation, held_out = map(
         torch.from_numpy, (text.training, text.validation, text.held_out)
     )
-    model = transformer(setting)
+    model = matched_model(
+        setting.encoding, setting.size, seed=setting.seed, causal=setting.task == "next"
+    )
     task, length = setting.task, setting.seq_len
     sample = words.held_out_batches(validation, task, length, every=13)
     noted: dict[str, Any] = {"curve": [], "heads": [], "since": []}
