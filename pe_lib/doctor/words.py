@@ -17,6 +17,11 @@ def base_of(report: Report) -> float | None:
     return describe(report.frequencies, report.frequency_errors, report.head_dim).base
 
 
+# Far beyond the base of any model: where the first pairs seem to say more, they say no base.
+LARGEST_BASE = 1e100
+OF_NO_BASE = "a list of divisors (longrope), or a table of its own"
+
+
 class _Description(NamedTuple):
     text: str
     base: float | None
@@ -40,6 +45,10 @@ def describe(omega: Floats, bars: Floats, head_dim: int) -> _Description:
         (n for n in range(turning, 1, -1) if _geometric(omega[:n], tolerance[:n]) is not None), 2
     )
     slope, intercept = _line(index[:end], np.log(omega[:end]), tolerance[:end])
+    if not -0.01 <= -slope * pairs <= math.log(LARGEST_BASE):
+        values = omega[:turning]
+        spread = f"from {values.max():.6g} down to {values.min():.6g} a position"
+        return _Description(f"no single base: {spread}{tail}", None, (OF_NO_BASE,))
     base = _rounded_base(math.exp(-slope * pairs), omega, bars, end)
     scale = math.exp(-intercept)
     divided = "" if abs(scale - 1) < 1e-4 else f", all divided by {number(scale)}"
@@ -76,7 +85,7 @@ def describe(omega: Floats, bars: Floats, head_dim: int) -> _Description:
         f"no single base: pairs 0–{end - 1} have {number(base)}, and the last is {number(last)} "
         f"times slower than that{tail}",
         None,
-        ("a list of divisors (longrope), or a table of its own",),
+        (OF_NO_BASE,),
     )
 
 

@@ -143,6 +143,15 @@ def test_kept_and_slowed_pairs_are_said(fields: dict[str, Any], words: list[str]
         assert each in printed
 
 
+@pytest.mark.parametrize("second", [1e-5, 1e5], ids=["steep", "rising"])
+def test_pairs_from_which_no_base_can_be_told_are_described_without_one(second: float) -> None:
+    """In a wide head such a base would be beyond every number of the format, or rounded to 0."""
+    frequencies = (second, 1.0, *[0.5] * 126) if second < 1 else (1.0, 1 / second, *[3e-6] * 126)
+    report = doctor.examine(rotation(expected(frequencies=frequencies, width=256)), 256)
+    least, most = f"{min(frequencies):.6g}", f"{max(frequencies):.6g}"
+    assert f"no single base: from {most} down to {least} a position" in str(report)
+
+
 def test_frequencies_in_bfloat16_are_recognised_blind() -> None:
     omega = planted.bfloat16(10_000.0 ** (-np.arange(32) / 32)).astype(float)
     printed = str(doctor.examine(rotation(expected(frequencies=tuple(omega.tolist()))), WIDTH))

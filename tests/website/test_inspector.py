@@ -104,6 +104,14 @@ def test_the_default_of_every_family_in_the_table() -> None:
     assert sum("error" not in each for each in read) > 380
 
 
+@pytest.mark.parametrize("base", [1e120, 1e300])
+def test_a_base_beyond_all_bases_is_said_in_words(base: float) -> None:
+    config = {"model_type": "qwen3", "head_dim": 128, "num_hidden_layers": 2, "rope_theta": base}
+    yarn = {"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 32768}
+    said = check_same(json.dumps(config | {"rope_scaling": yarn}))["lines"]
+    assert "no single base: from 1 down to" in said
+
+
 def test_every_default_configuration_of_transformers() -> None:
     """Also those of models without a rotary embedding: each is read, or refused with a sentence."""
     read = refused = 0

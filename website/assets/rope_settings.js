@@ -940,6 +940,7 @@ const ropeSettings = (() => {
   }
 
   const ON_A_LINE = 4e-6;
+  const LARGEST_BASE = 1e100;
   const isGeometric = (logarithms) => {
     const [slope, start] = line(logarithms);
     return logarithms.every((y, i) => Math.abs(y - slope * i - start) <= 2 * ON_A_LINE);
@@ -966,6 +967,10 @@ const ropeSettings = (() => {
     let end = turning;
     while (end > 2 && !isGeometric(logarithms.slice(0, end))) end -= 1;
     const [slope, start] = line(logarithms.slice(0, end));
+    if (!(-slope * pairs >= -0.01 && -slope * pairs <= Math.log(LARGEST_BASE))) {
+      const [least, most] = [Math.min, Math.max].map((of) => of(...omega.slice(0, turning)));
+      return `no single base: from ${general(most)} down to ${general(least)} a position${tail}`;
+    }
     const base = roundest(Math.exp(-slope * pairs), 3e-6);
     const scale = Math.exp(-start);
     const divided = Math.abs(scale - 1) < 1e-4 ? "" : `, all divided by ${number(scale)}`;
