@@ -133,6 +133,9 @@ def with_angles(report: Report, caller: Caller, pairs: Pairs, noise: float) -> R
         return np.asarray(np.abs(wrap(np.angle(z) - np.multiply.outer(where, omega))))
 
     error = misses(odd.astype(np.float64))
+    known = 8 * noise + 1e-5 + np.multiply.outer(odd, bars + 4 * FLOAT32 * np.abs(omega))
+    if np.any(error > known) and np.all(misses(odd - float(odd.min())) <= known):
+        return with_fault(report, _fault_restarts(int(odd.min())))
     at = int(np.flatnonzero(odd <= 100_000)[-1])
     report = replace(
         report,
@@ -140,7 +143,6 @@ def with_angles(report: Report, caller: Caller, pairs: Pairs, noise: float) -> R
         angle_at=int(odd[at]),
         tested=(*report.tested, "angles"),
     )
-    known = 8 * noise + 1e-5 + np.multiply.outer(odd, bars + 4 * FLOAT32 * np.abs(omega))
     if np.all(error <= known):
         return report
     for name, rounded in ROUNDINGS.items():
@@ -166,6 +168,15 @@ def with_angles(report: Report, caller: Caller, pairs: Pairs, noise: float) -> R
             f"off by {rms(error[at]):.2g} where their standard deviation is 1, at that position",
             "compute angles in float32 or wider, outside autocast, and round cosines and sines",
         ),
+    )
+
+
+def _fault_restarts(first: int) -> Fault:
+    return Fault(
+        "restarts",
+        f"each call counts from its own first position: {whole(first)} is turned as 0",
+        "right in the prompt, wrong in what is generated with a cache",
+        "turn by the positions that are given, not by their distance from the first",
     )
 
 

@@ -209,7 +209,14 @@ def lines(report: Report) -> tuple[Line, ...]:
         Line(
             "positions",
             f"up to {whole(report.reach)}",
-            ("bfloat16_positions", "float16_positions", "far", "not_finite", "positions_ignored"),
+            (
+                "bfloat16_positions",
+                "float16_positions",
+                "far",
+                "not_finite",
+                "positions_ignored",
+                "restarts",
+            ),
         ),
     ]
     if "angles" in report.tested:

@@ -352,6 +352,9 @@ def faults() -> list[Planted]:
             "a cache's length is added twice", "offset", _with_positions(lambda p: p + 37), plain
         ),
         Planted(
+            "each call begins again at 0", "restarts", _with_positions(lambda p: p - p.min()), plain
+        ),
+        Planted(
             "positions in bfloat16",
             "bfloat16_positions",
             _with_positions(lambda p: bfloat16(p).astype(np.float64)),
