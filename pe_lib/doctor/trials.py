@@ -134,7 +134,8 @@ def with_angles(report: Report, caller: Caller, pairs: Pairs, noise: float) -> R
 
     error = misses(odd.astype(np.float64))
     known = 8 * noise + 1e-5 + np.multiply.outer(odd, bars + 4 * FLOAT32 * np.abs(omega))
-    if np.any(error > known) and np.all(misses(odd - float(odd.min())) <= known):
+    from_first = (odd - odd.min()).astype(np.float64)
+    if np.any(error > known) and np.all(misses(from_first) <= known):
         return with_fault(report, _fault_restarts(int(odd.min())))
     at = int(np.flatnonzero(odd <= 100_000)[-1])
     report = replace(
