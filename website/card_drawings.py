@@ -282,18 +282,23 @@ def rotation() -> str:
 
 def dot_product() -> str:
     """The similarity of two rows, falling by the same steps as the offset doubles."""
-    doublings, low = 8, 440.0
+    first, last = 3, 7  # powers of two: before, hands have hardly turned; after, there are ripples
+
+    def similarity(power: float) -> float:
+        return float(pe.similarity(np.array([2.0**power]), 512)[0])
+
+    most, least = similarity(first), similarity(last)
 
     def at(power: float) -> Point:
-        similarity = float(pe.similarity(np.array([2.0**power]), 512)[0])
-        return 20 + 480 * power / doublings, low - low * (similarity - 0.22) / 0.76
+        across = (power - first) / (last - first)
+        return 20 + 480 * across, 425 * (most - similarity(power)) / (most - least)
 
     drawn = []
-    for power in range(doublings):
+    for power in range(first, last):
         (left, high), (right, lower) = at(power), at(power + 1)
         drawn.append(line([(left, high), (right, high), (right, lower)], STEP, 5))
-    drawn.append(line((at(power) for power in np.linspace(0, doublings, 241)), INK, 8))
-    for power in range(0, doublings + 1, 2):
+    drawn.append(line((at(power) for power in np.linspace(first, last, 241)), INK, 8))
+    for power in range(first, last + 1):
         drawn.append(text((at(power)[0], 512), str(2**power), 43, STEP, text_anchor="middle"))
     drawn.append(text((6, 452), "places apart", 43, STEP))
     return "".join(drawn)
