@@ -127,6 +127,10 @@ def marks(groups: Iterable[tuple[int, str, str]]) -> str:
             if form == "half":
                 left, low = short(at[0] - 20), short(at[1])
                 drawn.append(element("path", d=f"M{left},{low}a20,20 0 0 0 40,0z", fill=colour))
+            if form == "most":
+                middle, low = short(at[0]), short(at[1])
+                path = f"M{middle},{low}v-20a20,20 0 1 0 20,20z"
+                drawn.append(element("path", d=path, fill=colour))
         top += 58 + 54 * -(-count // across) + 14
     return "".join(drawn)
 
@@ -198,9 +202,9 @@ def folklore() -> str:
     return marks(
         [
             (count["true"], "true", "full"),
+            (count["incomplete"], "incomplete", "most"),
             (count["half"], "half true", "half"),
-            (count["reason"], "wrong reason", "none"),
-            (count["not"], "false, or not here", "none"),
+            (count["not"], "not so, or not why", "none"),
         ]
     )
 

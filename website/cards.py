@@ -71,9 +71,9 @@ def verdicts() -> Counts:
     return {
         "all": found.total(),
         "true": found["true"],
+        "incomplete": found["incomplete"],
         "half": found["half true"],
-        "reason": found["wrong reason"],
-        "not": found["false"] + found["not here"],
+        "not": found["wrong reason"] + found["false"] + found["not here"],
     }
 
 
