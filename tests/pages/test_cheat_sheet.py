@@ -84,10 +84,75 @@ def test_numbers_are_those_computed() -> None:
 
 def test_no_other_number_stands_there() -> None:
     rows = rows_of("The numbers")  # which the test above compares, names and values
-    counted = [VERSION, *map(str, causal_families())]
+    counted = [VERSION, *map(str, causal_families()), f"{growth_of_the_factor_of_yarn():.1f}"]
     shown = " | ".join([*rows, *rows.values(), *counted, "512"])
     assert len(list(page_text.stated_in(SHEET))) > 8
     assert page_text.unshown(SHEET, shown) == []
+
+
+# ---- A context s times as long
+
+CONTEXT: dict[str, Any] = {
+    "rope_theta": 5e5,
+    "factor": 4.0,
+    "original_max_position_embeddings": 8192,
+}
+
+
+def growth_of_the_factor_of_yarn() -> float:
+    """By how much the factor on q and k grows with ln s."""
+    found = pe.rotary_frequencies(128, rope_type="yarn", **CONTEXT)
+    return (found.attention_factor - 1) / math.log(CONTEXT["factor"])
+
+
+def formulas() -> dict[str, tuple[Any, float, dict[str, Any]]]:
+    """Of each row of the table: frequencies, factor, and the fields beside those above."""
+    base, s, trained = CONTEXT.values()
+    d, longer = 128, 3 * trained
+    i = np.arange(d // 2)
+    omega = base ** (-2 * i / d)
+    turns = omega * trained / (2 * np.pi)
+
+    def where(n: int) -> float:
+        return d * math.log(trained / (2 * np.pi * n)) / (2 * math.log(base))
+
+    start, end = math.floor(where(32)), math.ceil(where(1))
+    g = np.clip((i - start) / (end - start), 0, 1)
+    h = np.clip((turns - 1) / (4 - 1), 0, 1)
+    by_length = base * (s * longer / trained - (s - 1)) ** (d / (d - 2))
+    divisors = np.linspace(1, s, d // 2)
+    lists = {"short_factor": np.ones(d // 2), "long_factor": divisors}
+    return {
+        "linear": (omega / s, 1, {}),
+        "ntk": ((base * s ** (d / (d - 2))) ** (-2 * i / d), 1, {}),
+        "dynamic": (by_length ** (-2 * i / d), 1, {"seq_len": longer}),
+        "yarn": (omega * (1 - g + g / s), 0.1 * math.log(s) + 1, {}),
+        "llama3": (
+            omega * (h + (1 - h) / s),
+            1,
+            {"low_freq_factor": 1.0, "high_freq_factor": 4.0},
+        ),
+        "longrope": (
+            omega / divisors,
+            math.sqrt(1 + math.log(s) / math.log(trained)),
+            lists | {"seq_len": longer},
+        ),
+    }
+
+
+@pytest.mark.parametrize("rope_type", formulas())
+def test_formulas_are_what_the_library_computes(rope_type: str) -> None:
+    frequencies, factor, more = formulas()[rope_type]
+    fields = {"rope_theta": 5e5, "factor": 4.0} | more
+    if rope_type not in ("linear", "ntk", "dynamic"):
+        fields = CONTEXT | more
+    if rope_type == "dynamic":
+        fields["max_position_embeddings"] = CONTEXT["original_max_position_embeddings"]
+    found = pe.rotary_frequencies(128, rope_type=rope_type, **fields)
+    np.testing.assert_allclose(found.frequencies, frequencies, rtol=1e-12)
+    assert abs(found.attention_factor - factor) < 1e-12
+    shown = "NTK-aware" if rope_type == "ntk" else f"`{rope_type}`"
+    assert f"\n| {shown} | " in SHEET
 
 
 # ---- Calls

@@ -32,7 +32,16 @@ def test_inspector(browser: Browser) -> None:
 
         page.get_by_role("button", name="Qwen3 4B with YaRN").click()
         page.get_by_label("Length, in tokens").fill("32768")
-        answer(page, "Within 32,768, unscaled: no pair meets an angle beyond these")
+        answer(page, "Within 32,768, unscaled: no pair meets angles beyond those of training")
+        answer(page, "That says nothing about what the scaling costs.")
+        page.get_by_role("button", name="SmolLM3 3B").click()
+        lines = page.locator("#inspector-test")
+        expect(lines).to_contain_text("# Needs pe_lib")
+        expect(lines).to_contain_text("def test_which_layers_are_not_rotated")
+        page.get_by_role("button", name="Gemma 3 4B").click()
+        expect(lines).to_contain_text("turn_of(5), layer.head_dim")
+        page.get_by_role("button", name="Qwen3 4B with YaRN").click()
+        page.get_by_label("Length, in tokens").fill("32768")
         slider = page.get_by_label("One pair")
         slider.press("Home")
         expect(slider).to_have_attribute(

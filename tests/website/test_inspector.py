@@ -5,6 +5,7 @@ installed transformers and over files that are damaged.
 """
 
 import copy
+import functools
 import json
 import math
 import random
@@ -277,46 +278,64 @@ def test_an_unknown_family_is_called_unknown() -> None:
 
 @pytest.mark.parametrize("name", [name for name in EXAMPLES if name != "A damaged file"])
 def test_the_lines_to_copy_run(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The module turns, and the test passes for a right function and fails for another."""
+    """The module turns, and each test passes for a right function and fails for another."""
     import torch
 
     config, length = EXAMPLES[name]["config"], EXAMPLES[name]["length"]
     (tmp_path / "config.json").write_text(config)
     monkeypatch.chdir(tmp_path)
     module, test = json.loads(str(racer().call("linesToCopy", config, length)))
-    kinds = rotary_settings(json.loads(config), length).kinds
+    settings = rotary_settings(json.loads(config), length)
+    kinds, layers = settings.kinds, settings.layers
     x = torch.randn(1, 2, 5, kinds[0].head_dim)
     scope: dict[str, Any] = {"q": x, "k": x}
     exec(module, scope)
     assert scope["q"].shape == x.shape
     assert not torch.equal(scope["q"], x)
 
-    def turn(x: Any, positions: Any) -> Any:
-        """By whichever rotation the test is about."""
-        angles = np.multiply.outer(positions.astype(float), np.array(kind.frequencies))
-        cos, sin = (each * kind.attention_factor for each in (np.cos(angles), np.sin(angles)))
-        half = kind.rotary_dim // 2
-        a, b = (
-            (x[..., 0::2], x[..., 1::2])
-            if kind.layout == "interleaved"
-            else (x[..., :half], x[..., half:])
-        )
-        turned = a * cos - b * sin, a * sin + b * cos
-        if kind.layout_out == "interleaved":
-            return np.stack(turned, -1).reshape(x.shape)
-        return np.concatenate(turned, -1)
+    def turn_of(number: int) -> Any:
+        return functools.partial(turned, layers[number]) if layers[number] else None
 
-    monkeypatch.setitem(sys.modules, "my_model", types.SimpleNamespace(turn=turn))
+    functions = {"turn_of": turn_of, "turn": turn_of(0)}
+    monkeypatch.setitem(sys.modules, "my_model", types.SimpleNamespace(**functions))
     exec(test, scope)
-    tests = [value for key, value in scope.items() if key.startswith("test_")]
-    assert len(tests) == len(kinds)
-    for each, passes in zip(kinds, tests, strict=True):
-        kind = each
+    of_kinds = [value for key, value in scope.items() if key.startswith("test_layer_")]
+    assert len(of_kinds) == len(kinds)
+    for passes in of_kinds:
         passes()
-    kind = kinds[0]
-    monkeypatch.setitem(scope, "turn", lambda x, positions: turn(x, positions + 1) * 1.1)
+    if None in layers:
+        scope["test_which_layers_are_not_rotated"]()
+        monkeypatch.setitem(scope, "turn_of", lambda number: turn_of(0))
+        with pytest.raises(AssertionError):
+            scope["test_which_layers_are_not_rotated"]()
+    if len(kinds) > 1:  # one rotation for all layers is right for the first kind alone
+        monkeypatch.setitem(scope, "turn_of", lambda number: turn_of(0))
+        with pytest.raises(AssertionError, match="differs"):
+            of_kinds[1]()
+
+    def wrong(x: Any, positions: Any) -> Any:
+        return 1.1 * turn_of(0)(x, positions + 1)
+
+    monkeypatch.setitem(scope, "turn", wrong)
+    monkeypatch.setitem(scope, "turn_of", lambda number: wrong)
     with pytest.raises(AssertionError, match="differs"):
-        tests[0]()
+        of_kinds[0]()
+
+
+def turned(kind: Any, x: Any, positions: Any) -> Any:
+    """The rotation of a kind of layer."""
+    angles = np.multiply.outer(positions.astype(float), np.array(kind.frequencies))
+    cos, sin = (each * kind.attention_factor for each in (np.cos(angles), np.sin(angles)))
+    half = kind.rotary_dim // 2
+    a, b = (
+        (x[..., 0::2], x[..., 1::2])
+        if kind.layout == "interleaved"
+        else (x[..., :half], x[..., half:])
+    )
+    pairs = a * cos - b * sin, a * sin + b * cos
+    if kind.layout_out == "interleaved":
+        return np.stack(pairs, -1).reshape(x.shape)
+    return np.concatenate(pairs, -1)
 
 
 def test_the_strip_says_which_pairs_meet_new_angles() -> None:
@@ -327,10 +346,14 @@ def test_the_strip_says_which_pairs_meet_new_angles() -> None:
     plain = 1e6 ** (-np.arange(64) / 64)
     slow = np.flatnonzero(plain * 32768 < 2 * np.pi)
     assert f"pairs {slow[0]}–63 do not come round once" in answer
-    assert f"Within 131,072, unscaled: pairs {slow[0]}–63 meet angles beyond these" in answer
+    assert (
+        f"Within 131,072, unscaled: pairs {slow[0]}–63 meet angles beyond those of training"
+        in answer
+    )
     beyond = slow[np.array(kind.frequencies)[slow] * 131_072 > plain[slow] * 32768 * (1 + 1e-9)]
     assert len(beyond) == 0
-    assert "Within 131,072, yarn: no pair meets" in answer
+    assert "Within 131,072, yarn: no pair meets angles beyond those of training" in answer
+    assert "says nothing about what the scaling costs" in answer
     assert answer.count('class="pair-new"') == len(slow) + 1  # and its key
 
 

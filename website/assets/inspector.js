@@ -70,8 +70,9 @@ const inspector = (() => {
       for (const row of rows.slice(1)) {
         const fresh = pairsWith(row, "pair-new");
         const how = row.name.replace("within ", "Within ");
-        said.push(fresh.length ? `${how}: pairs ${spans(fresh)} meet angles beyond these.` : `${how}: no pair meets an angle beyond these.`);
+        said.push(`${how}: ${fresh.length ? `pairs ${spans(fresh)} meet` : "no pair meets"} angles beyond those of training.`);
       }
+      if (rows.length > 2 && !pairsWith(rows[2], "pair-new").length) said.push("That says nothing about what the scaling costs.");
     }
     if (shown.window !== null)
       said.push(`These layers look back over a window of ${group(String(shown.window))} positions, and no farther.`);
@@ -82,7 +83,7 @@ const inspector = (() => {
     "pair-many": "32 turns or more",
     "pair-some": "1 to 32 turns",
     "pair-part": "less than one turn",
-    "pair-new": "angles beyond those of the first row",
+    "pair-new": "angles beyond those of training",
     "pair-still": "stands still",
   };
 
@@ -135,16 +136,36 @@ const inspector = (() => {
     ].join("\n");
   }
 
+  const layersOf = (settings, index) => settings.layers.flatMap((each, layer) => (each === index ? [layer] : []));
+
+  /** A test for each kind of layer, and one for the layers that are not rotated. */
   function testLines(settings, length) {
     const given = needsLength(settings) ? `, seq_len=${length}` : "";
+    const still = layersOf(settings, null);
+    const differ = settings.kinds.length > 1 || still.length > 0;
     const tests = settings.kinds.map((kind, index) => {
       const axes = kind.pair_axes === null ? 0 : Math.max(...kind.pair_axes) + 1;
-      const layer = first(settings, index);
-      return `\n\ndef test_layer_${layer}_turns_as_the_configuration_says():
+      const layers = layersOf(settings, index);
+      const layer = layers[0];
+      const note = differ ? `# Layers ${spans(layers)}` : "# All layers";
+      return `\n\n${note}
+def test_layer_${layer}_turns_as_the_configuration_says():
     layer = SETTINGS.layers[${layer}]
-    doctor.assert_turns_as(turn, layer.head_dim, layer${axes > 1 ? `, position_axes=${axes}` : ""})`;
+    doctor.assert_turns_as(${differ ? `turn_of(${layer})` : "turn"}, layer.head_dim, layer${axes > 1 ? `, position_axes=${axes}` : ""})`;
     });
-    return `from my_model import turn  # turn(x, positions) -> y, NumPy arrays in and out
+    if (still.length)
+      tests.push(`\n\n# Layers ${spans(still)}
+def test_which_layers_are_not_rotated():
+    for number, layer in enumerate(SETTINGS.layers):
+        assert (turn_of(number) is None) == (layer is None), number`);
+    const theirs = differ
+      ? `# turn_of(layer) is the rotary function of a layer, turn(x, positions) -> y, NumPy arrays
+# in and out${still.length ? "; None where a layer is not rotated" : ""}.
+from my_model import turn_of`
+      : `# turn(x, positions) -> y, NumPy arrays in and out.
+from my_model import turn`;
+    return `# Needs pe_lib: "pip install ." in a clone of this book's repository. Run with pytest.
+${theirs}
 
 from pe_lib import doctor
 from pe_lib.rope import rotary_settings
