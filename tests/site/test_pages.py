@@ -205,7 +205,9 @@ def page_introduces_itself(path: Path) -> None:
     # What needs the address of the site is there where the address is known.
     if canonical := parsed(path).select("head > link[rel=canonical]"):
         address = str(canonical[0]["href"]).removesuffix(path.relative_to(SITE).as_posix())
-        names_its_picture(path, address, {name: str(one["content"]) for name, one in said.items()})
+        names_its_picture(
+            path, address, {name: str(one.get("content")) for name, one in said.items()}
+        )
 
 
 def names_its_picture(path: Path, address: str, said: dict[str, str]) -> None:

@@ -22,7 +22,7 @@ def head_of(page: str) -> BeautifulSoup:
     """What the head of a page says to those who show a link to it."""
     known = {"own": "A title", "docstitle": "A book", "pageurl": f"https://a.example/{page}.html"}
     template = JINJA.get_template("card.html")
-    head = template.render(**known, html_baseurl="https://a.example/", card=card_of(page))
+    head = template.render(**known, site_address="https://a.example/", card=card_of(page))
     return BeautifulSoup(head, "html.parser")
 
 

@@ -92,6 +92,7 @@ def test_a_site_leads_to_its_repository_and_names_its_own_address(tmp_path: Path
         "extensions": "myst_nb,website.extensions.launch_buttons,website.extensions.page_head,"
         "sitemap_alone",
         "html_theme": "sphinx_book_theme",
+        "templates_path": str(ROOT / "website" / "templates"),
         "nb_execution_mode": "off",
         "root_doc": "book/rotation",
     }
@@ -117,4 +118,6 @@ def test_a_site_leads_to_its_repository_and_names_its_own_address(tmp_path: Path
     ]
     address = "https://a.example/fork/book/rotation.html"
     assert [link["href"] for link in built.select("link[rel=canonical]")] == [address]
+    (picture,) = built.select('meta[property="og:image"]')
+    assert picture["content"] == "https://a.example/fork/_static/cards/rotation.png"
     assert f"<loc>{address}</loc>" in (site / "sitemap.xml").read_text(encoding="utf-8")

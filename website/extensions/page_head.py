@@ -57,9 +57,10 @@ def read_card(app: Sphinx, page: str, _: list[str]) -> None:
 
 
 def introduce(app: Sphinx, page: str, template: str, context: dict[str, Any], _: Any) -> None:
-    """Give each page its card. The address of the site introduces the landing page to whoever
-    shares it."""
+    """Give each page its card and the address of the site, which Sphinx keeps from templates. That
+    address itself introduces the landing page to whoever shares it."""
     context["card"] = card_of(page)
+    context["site_address"] = app.config.html_baseurl
     if page == FRONT_DOOR:
         landing = app.config.root_doc
         context["own"] = app.env.titles[landing].astext()
