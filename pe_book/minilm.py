@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from pe_book.attention import softmax
+
 Array = NDArray[np.floating]
 PARTS = ("word", "position", "constant")
 CONSTANT = PARTS.index("constant")  # the part that biases belong to
@@ -97,6 +99,15 @@ class MiniLM:
         queries, keys = project("q"), project("k")
         terms = queries[:, None] @ keys[None].swapaxes(-1, -2)
         return np.asarray(terms / np.sqrt(queries.shape[-1]))
+
+    def attention(self, tokens: list[str], *, words: bool = True) -> Array:
+        """The attention weights of the first layer, (heads, length, length).
+
+        Without ``words`` the mean of the vocabulary stands in place of each of them.
+        """
+        width = self.positions.shape[1]
+        scores = self.score_terms(tokens, None if words else np.zeros((width, width)))
+        return softmax(scores.sum((0, 1)))
 
 
 def load(folder: str | Path) -> MiniLM:

@@ -1,72 +1,157 @@
-"""Draw the picture of the landing page and the README, and the one that a shared link shows."""
+"""Draw the picture of the landing page and the README, and the cards that shared links show.
+
+    python website/cover.py     draw the cover, and the cards whose inputs have changed
+
+A card is a page of HTML, as a browser shows it. Its file holds a checksum of this page and of what
+the page of the book has found. tests/website/test_cards.py compares it.
+"""
 
 import base64
+import hashlib
+import io
+import re
+from functools import cache
 from pathlib import Path
 
 import matplotlib as mpl
 import matplotlib.pyplot as plt
+import nbformat
 import numpy as np
+from jinja2 import Environment, StrictUndefined
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Arc, Rectangle
+from numpy.typing import NDArray
+from PIL import Image, ImageColor
+from PIL.PngImagePlugin import PngInfo
 from playwright.sync_api import sync_playwright
+from scipy.spatial.distance import cdist
 
-from pe_book import live, plots
-from pe_book.live import still
+from pe_book import plots
+from pe_book.plots import AFTER_STEP, ERROR, GREY, INK, LIGHT_GREY, POSITION, STEP, WORD
 from pe_lib import numpy as pe
 from website.browser import start_browser
+from website.card_drawings import DRAWINGS, SIDE
+from website.cards import BOOK, GENERAL, SIZE, Card, cards
 
 ROOT = Path(__file__).resolve().parent.parent
 ASSETS = ROOT / "website" / "assets"
-COVER, CARD = ROOT / "book" / "images" / "cover.svg", ASSETS / "social.png"
-D_MODEL, SEQ_LEN, POSITION, OFFSET = 128, 64, 23, 6
+COVER = ROOT / "book" / "images" / "cover.svg"
+D_MODEL, SEQ_LEN, PLACE, OFFSET = 128, 64, 23, 6
 PAIRS_SHOWN = (0, 6, 12, 18, 24, 30)
 
 FONT = ASSETS / "vendor/source-serif/source-serif-4-latin-{}.woff2"
-# The page that becomes the card, in the fonts and with the clocks of the site.
+# A sentence whose letters are 60 px high, and 18 px in a chat on a phone.
 PAGE = """<!DOCTYPE html><meta charset="utf-8"><style>
-@font-face {{ font-family: serif4; src: url({regular}); }}
-@font-face {{ font-family: serif4; font-style: italic; src: url({italic}); }}
-@font-face {{ font-family: serif4; font-weight: 600; src: url({bold}); }}
-{kit}
-body {{ margin: 0; padding: 36px 60px; background: #fff; color: #1f2328;
-  font: 33px/1.3 serif4; }}
-header {{ display: flex; align-items: center; gap: 26px; }}
-h1 {{ font-size: 78px; line-height: 1; margin: 0; letter-spacing: -0.011em; }}
-p {{ margin: 10px 0 14px; }}
-.live {{ max-width: none; }}
-.live__controls, .live__says, .live__formula {{ display: none; }}
-.live-picture--wide {{ width: 720px; }}
+@font-face { font-family: serif4; src: url({{ regular }}); }
+@font-face { font-family: serif4; font-weight: 600; src: url({{ bold }}); }
+body { background: #fff; color: #1f2328; font: 36px/1 serif4; height: 630px; margin: 0; }
+main { left: 56px; position: absolute; top: 36px; width: 600px; }
+h1 { font-size: 82px; letter-spacing: -0.015em; line-height: 1.05; margin: 0; text-wrap: balance; }
+.general h1 { font-size: 116px; }
+p { background: #f6f8fa; border: 2px solid #c5ccd3; border-radius: 2em; color: #59636e;
+  display: inline-block; margin: 18px 0 0 -4px; padding: 7px 24px 11px; }
+footer { align-items: center; bottom: 28px; color: #59636e; display: flex; gap: 16px; left: 56px;
+  position: absolute; }
+svg { font-family: serif4; left: 662px; overflow: visible; position: absolute; top: 70px; }
 </style>
-<header><img src="{logo}" width="104" alt=""><h1>Positional Encoding</h1></header>
-<p>A step turns each clock by an angle of its own, wherever it stood:<br>
-<i>PE</i>(<i>x</i> + Δ<i>x</i>) = <i>PE</i>(<i>x</i>) <i>T</i>(Δ<i>x</i>)</p>
-<div class="live">{clocks}</div>"""
+<body{% if general %} class="general"{% endif %}>
+<main><h1>{{ card.says }}</h1><p>{{ card.grade }}</p></main>
+<footer><img src="{{ logo }}" width="{{ 110 if general else 48 }}" alt="">
+{{ "" if general else "Positional Encoding" }}</footer>
+<svg width="490" height="490" viewBox="0 0 {{ side }} {{ side }}">{{ drawing }}</svg>"""
+TEMPLATE = Environment(undefined=StrictUndefined, autoescape=False).from_string(PAGE)
+MUTED = "#59636e"  # as the page above has it
+LOGO = ("#d55e00", "#009e73", "#e69f00")
+HUES = (INK, MUTED, GREY, LIGHT_GREY, POSITION, AFTER_STEP, STEP, WORD, ERROR, *LOGO)
+SHADES, FREQUENT = 8, 60  # of each hue, and of the picture itself
+INPUTS = "inputs"  # the name of the checksum in a card's file
+# A sentence in bold and its grade: the finding of a chapter, or of a section of the tour.
+FINDING = re.compile(r"^\*\*[^*]+\*\*\s\*[^*]+\*", re.MULTILINE)
+DESCRIPTION = re.compile(r"\A---\n.*?^---$", re.DOTALL | re.MULTILINE)
 
 
 def main() -> None:
     draw_cover(COVER)
-    draw_card(CARD)
-
-
-def draw_card(path: Path) -> None:
-    """What a shared link shows looks as the site does."""
-    faces = {
-        "regular": "400-normal",
-        "italic": "400-italic",
-        "bold": "600-normal",
-    }
-    page = PAGE.format(
-        **{name: address(Path(str(FONT).format(face))) for name, face in faces.items()},
-        logo=address(ASSETS / "logo.svg"),
-        kit=(live.FOLDER / "kit.css").read_text(encoding="utf-8"),
-        clocks=still.content_of_box("clock", {"x": 3, "step": 2, "block": "T"}, {}),
-    )
+    stale = [card for card in cards().values() if stored_checksum(card) != checksum(card)]
     with sync_playwright() as playwright, start_browser(playwright) as browser:
-        card = browser.new_page(viewport={"width": 1200, "height": 630})
-        card.set_content(page)
-        card.evaluate("document.fonts.ready.then(() => null)")
-        card.screenshot(path=path)
+        window = browser.new_page(viewport={"width": SIZE[0], "height": SIZE[1]})
+        for card in stale:
+            window.set_content(page_of(card))
+            window.evaluate("document.fonts.ready.then(() => null)")
+            keep(window.screenshot(), card)
+            print(f"drawn anew: {card.path.relative_to(ROOT)}")
+
+
+# ---- Cards
+
+
+@cache
+def page_of(card: Card) -> str:
+    """The page that becomes a card, in the typeface and the colours of the site."""
+    return TEMPLATE.render(
+        regular=address(Path(str(FONT).format("400-normal"))),
+        bold=address(Path(str(FONT).format("600-normal"))),
+        logo=address(ASSETS / "logo.svg"),
+        card=card,
+        general=card.name == GENERAL,
+        side=SIDE,
+        drawing=DRAWINGS[card.name](),
+    )
+
+
+def keep(screenshot: bytes, card: Card) -> None:
+    """Store a card in few colours, with the checksum of what it was made from."""
+    said = PngInfo()
+    said.add_text(INPUTS, checksum(card))
+    card.path.parent.mkdir(exist_ok=True)
+    with Image.open(io.BytesIO(screenshot)) as picture:
+        in_few_colours(picture).save(card.path, optimize=True, pnginfo=said)
+
+
+def in_few_colours(picture: Image.Image) -> Image.Image:
+    """A picture with a palette: shades of the book's colours, and what it has most itself. With a
+    palette of its own alone, the logo would have other colours on each card."""
+    pixels = np.asarray(picture.convert("RGB"))
+    own, place, count = np.unique(
+        pixels.reshape(-1, 3), axis=0, return_inverse=True, return_counts=True
+    )
+    palette = np.vstack([shades(), own[np.argsort(-count)[:FREQUENT]]])
+    nearest = cdist(own.astype(float), palette.astype(float)).argmin(axis=1).astype(np.uint8)
+    few = Image.fromarray(nearest[place.reshape(-1)].reshape(pixels.shape[:2]))
+    few.putpalette(palette.tobytes())
+    return few
+
+
+def shades() -> NDArray[np.uint8]:
+    """The colours of the cards, each mixed with white in equal steps: the edges of letters."""
+    hues = np.array([ImageColor.getrgb(hue) for hue in HUES])
+    shares = np.arange(1, SHADES + 1)[:, None, None] / SHADES
+    return np.rint(255 + (hues - 255) * shares).astype(np.uint8).reshape(-1, 3)
+
+
+def checksum(card: Card) -> str:
+    """What the picture is made from, and what the page has found when it was drawn."""
+    return hashlib.sha256((findings(card) + page_of(card)).encode()).hexdigest()
+
+
+def stored_checksum(card: Card) -> str:
+    """The checksum in the file of a card, and nothing where there is no such file."""
+    if not card.path.exists():
+        return ""
+    with Image.open(card.path) as picture:
+        return str(picture.info.get(INPUTS, ""))
+
+
+def findings(card: Card) -> str:
+    """The sentences in which a page says what it has found; of a page without, its description."""
+    if (path := BOOK / f"{card.name}.ipynb").exists():
+        cells = nbformat.read(path, as_version=4).cells
+        prose = "\n\n".join(cell.source for cell in cells if cell.cell_type == "markdown")
+        found = FINDING.findall(prose)
+    else:
+        found = DESCRIPTION.findall((BOOK / f"{card.name}.md").read_text(encoding="utf-8"))
+    return " ".join(" ".join(found).split())
 
 
 def address(path: Path) -> str:
@@ -98,8 +183,8 @@ def draw_table(ax: Axes) -> None:
     ax.xaxis.set_label_position("top")
     ax.xaxis.tick_top()
     for position, name in (
-        (POSITION, "PE(x)"),
-        (POSITION + OFFSET, "PE(x + Δx)"),
+        (PLACE, "PE(x)"),
+        (PLACE + OFFSET, "PE(x + Δx)"),
     ):
         row = Rectangle((-0.5, position - 0.5), D_MODEL, 1, fill=False, color=plots.INK)
         ax.add_patch(row)
@@ -109,10 +194,10 @@ def draw_table(ax: Axes) -> None:
 def draw_turn(ax: Axes, pair: int) -> None:
     """The clock of one pair before (dashed) and after the turn by ω_iΔx."""
     omega = pe.frequencies(D_MODEL)[pair]
-    plots.clock(ax, omega * POSITION, colour=plots.POSITION)
+    plots.clock(ax, omega * PLACE, colour=plots.POSITION)
     ax.lines[0].set_linestyle((0, (2, 1)))
-    plots.clock(ax, omega * (POSITION + OFFSET), colour=plots.AFTER_STEP)
-    before, after = (90 - np.degrees(omega * x) for x in (POSITION, POSITION + OFFSET))
+    plots.clock(ax, omega * (PLACE + OFFSET), colour=plots.AFTER_STEP)
+    before, after = (90 - np.degrees(omega * x) for x in (PLACE, PLACE + OFFSET))
     ax.add_patch(
         Arc(
             (0, 0),

@@ -4,7 +4,13 @@ import math
 from statistics import NormalDist, mean, median
 from typing import NamedTuple
 
-from experiments.positions.results import left_plateau, spread, strongest_neighbour, where
+from experiments.positions.results import (
+    left_plateau,
+    loss_from,
+    spread,
+    strongest_neighbour,
+    where,
+)
 from experiments.stored import Run, rows_beside
 
 MARGIN = 0.1  # nats below the plateau, from where on a model counts as having left it
@@ -67,9 +73,7 @@ def head_step(run: Run) -> int | None:
 def loss_after_exit(run: Run, plateau: float, steps: int = 1000) -> float | None:
     """The loss on the curve so many steps after the exit, or None where the run ends before."""
     left = exit_step(run, plateau)
-    if left is None:
-        return None
-    return next((float(loss) for step, loss, _ in run["curve"] if step >= left + steps), None)
+    return None if left is None else loss_from(run, left + steps)
 
 
 class Line(NamedTuple):

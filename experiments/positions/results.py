@@ -3,12 +3,15 @@
 Needs neither PyTorch nor the text.
 """
 
+import itertools
 import math
+from collections.abc import Callable
 from pathlib import Path
 from statistics import median
 from typing import Any, NamedTuple
 
-from scipy.stats import spearmanr
+import numpy as np
+from scipy.stats import rankdata, spearmanr
 
 from experiments.stored import Run, rows_beside
 
@@ -131,6 +134,10 @@ class ExitAndLoss(NamedTuple):
     seed: int
     step: int
     loss: float
+    since: float | None = None  # the loss on the curve `SINCE` steps after it left, if so many came
+
+
+SINCE = 1000
 
 
 # Ways that cannot use the order of all words: no positions, and two controls of ALiBi.
@@ -152,13 +159,61 @@ def exits_and_losses(runs: list[Run], margin: float = 0.1) -> list[ExitAndLoss]:
     for run in same:
         step = left_plateau(run, level - margin)
         if run["way"] not in CRIPPLED and step is not None:
-            found.append(ExitAndLoss(run["way"], run["seed"], step, run["loss"]))
+            since = loss_from(run, step + SINCE)
+            found.append(ExitAndLoss(run["way"], run["seed"], step, run["loss"], since))
     return found
+
+
+def loss_from(run: Run, step: int) -> float | None:
+    """The first loss on the curve at this step or after it, or None where the run ends before."""
+    return next((float(loss) for at, loss, _ in run["curve"] if at >= step), None)
 
 
 def rank_correlation(pairs: list[ExitAndLoss]) -> float:
     """Spearman's correlation of step to exit and final loss: 1 where they rank runs alike."""
     return float(spearmanr([p.step for p in pairs], [p.loss for p in pairs]).statistic)
+
+
+class Within(NamedTuple):
+    """How the order of the seeds by step agrees with their order by loss, within each way."""
+
+    correlation: (
+        float  # 1 where both orders agree in every way, 0 where they have nothing in common
+    )
+    chance: float  # how often exchanged seeds correlate as strongly, in either direction
+    ways: int
+    runs: int
+
+
+def rank_within(
+    pairs: list[ExitAndLoss],
+    loss: Callable[[ExitAndLoss], float | None] = lambda pair: pair.loss,
+) -> Within:
+    """Rank correlation of step to exit and loss between the seeds of one way, for all ways at once.
+
+    Seeds are ranked within their way, so differences between ways do not count. Used are the ways
+    that have a loss for every seed. A run of one seed sees the same windows in every way, so the
+    chance exchanges the seeds in all ways at once: each of the orders of the seeds is tried.
+    """
+    seeds = sorted({pair.seed for pair in pairs})
+    of_ways: dict[str, dict[int, tuple[int, float]]] = {}
+    for pair in pairs:
+        value = loss(pair)
+        if value is not None:
+            of_ways.setdefault(pair.way, {})[pair.seed] = pair.step, value
+    whole = [
+        [of_way[seed] for seed in seeds] for of_way in of_ways.values() if len(of_way) == len(seeds)
+    ]
+    ranks = rankdata(np.array(whole), axis=1)  # (way, seed, step and loss)
+    steps, losses = np.moveaxis(ranks - ranks.mean(axis=1, keepdims=True), 2, 0)
+    scale = math.sqrt(float((steps**2).sum() * (losses**2).sum()))
+    exchanged = [
+        float((steps * losses[:, order]).sum()) / scale
+        for order in itertools.permutations(range(len(seeds)))
+    ]
+    observed = exchanged[0]  # the first order is the order itself
+    as_strong = [abs(value) >= abs(observed) - 1e-9 for value in exchanged]
+    return Within(observed, sum(as_strong) / len(as_strong), len(whole), steps.size)
 
 
 def strongest_neighbour(look: Run) -> float:

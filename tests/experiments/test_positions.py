@@ -277,8 +277,34 @@ def test_exits_and_losses_are_of_comparable_runs_that_left_the_plateau() -> None
         made_up("rotary", 0, 4.0, steps=results.STEPS, norm="post"),
     ]
     found = results.exits_and_losses(runs)
-    assert found == [("add", 0, 100, 4.0), ("add", 1, 200, 3.9)]
+    assert found == [("add", 0, 100, 4.0, None), ("add", 1, 200, 3.9, None)]
     assert results.rank_correlation(found) == pytest.approx(-1)
+
+
+def test_the_correlation_within_ways_ignores_what_lies_between_them() -> None:
+    """Late ways end low here, but within each way late seeds end high."""
+    pairs = [
+        results.ExitAndLoss(way, seed, step + 10 * seed, loss + seed / 100, loss if seed else None)
+        for way, step, loss in (("add", 900, 3.0), ("split-16", 500, 4.0))
+        for seed in range(3)
+    ]
+    found = results.rank_within(pairs)
+    assert results.rank_correlation(pairs) < 0
+    assert found == (pytest.approx(1), pytest.approx(1 / 3), 2, 6)  # 1 and −1 of 6 orders
+    lonely = [*pairs, results.ExitAndLoss("project", 0, 100, 9.0)]
+    assert results.rank_within(lonely) == found
+
+
+def test_seeds_are_exchanged_in_all_ways_at_once() -> None:
+    """Two ways that order three seeds alike are no more surprising than one."""
+    pairs = [results.ExitAndLoss("add", seed, seed, float(seed)) for seed in range(3)]
+    twice = [*pairs, *(pair._replace(way="project") for pair in pairs)]
+    assert results.rank_within(twice).chance == results.rank_within(pairs).chance
+
+
+def test_the_loss_from_a_step_is_on_the_curve() -> None:
+    run = {"curve": [[100, 5.0, 5.0], [200, 4.0, 5.0]]}
+    assert [results.loss_from(run, step) for step in (100, 101, 200, 201)] == [5.0, 4.0, 4.0, None]
 
 
 def test_the_rank_correlation_is_that_of_ranks_by_hand() -> None:

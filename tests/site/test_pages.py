@@ -16,11 +16,13 @@ from urllib.parse import unquote, urlsplit
 
 import pytest
 from bs4.element import NavigableString
+from PIL import Image
 from playwright.sync_api import Browser, Page
 
 from tests.site.browser import DESK, PHONE, SETTLE, visit
 from website.browser import move
 from website.built_site import DRAWN_FORMULA, PAGES, ROOT, SITE, SIZES_OF_FILES, chapters, parsed
+from website.cards import GENERAL, SIZE, cards
 from website.install import HTML_VALIDATE_PROGRAM, why_html_is_not_validated
 
 MOST_BYTES = 450_000
@@ -200,6 +202,22 @@ def page_introduces_itself(path: Path) -> None:
     # What is said begins with the subject, in whole sentences, and is not cut.
     assert re.fullmatch(r"(?!This page)[^…]{5,199}[.?]", str(said["description"]["content"]))
     assert parsed(path).select("head > link[rel=icon]")
+    # What needs the address of the site is there where the address is known.
+    if canonical := parsed(path).select("head > link[rel=canonical]"):
+        address = str(canonical[0]["href"]).removesuffix(path.relative_to(SITE).as_posix())
+        names_its_picture(path, address, {name: str(one["content"]) for name, one in said.items()})
+
+
+def names_its_picture(path: Path, address: str, said: dict[str, str]) -> None:
+    """A page with a card shows it, and every other page that of the book."""
+    name = path.stem if path.parent.name == "book" and path.stem in cards() else GENERAL
+    picture = SITE / said["og:image"].removeprefix(address)
+    assert picture == SITE / "_static" / "cards" / f"{name}.png"
+    with Image.open(picture) as drawn:
+        assert drawn.size == SIZE
+    assert cards()[name].says in said["og:image:alt"]
+    assert [said[f"og:image:{side}"] for side in ("width", "height")] == [*map(str, SIZE)]
+    assert said["twitter:card"] == "summary_large_image"
 
 
 @pytest.mark.parametrize("path", WRITTEN, ids=lambda path: str(path.relative_to(SITE)))
@@ -220,7 +238,10 @@ def test_the_address_of_the_site_introduces_the_landing_page() -> None:
     """It is what people share, and who reads it there runs no script."""
     shared, landing = parsed(SITE / "index.html"), parsed(SITE / PAGES[0])
     assert shared.select("title")[0].text == landing.select("title")[0].text
-    for name in ("[name=description]", "[property='og:description']", "[property='og:title']"):
+    names = ["[name=description]", "[property='og:description']", "[property='og:title']"]
+    if landing.select("link[rel=canonical]"):
+        names += ["[property='og:image']", "[property='og:image:alt']"]
+    for name in names:
         said = [page.select(f"meta{name}")[0]["content"] for page in (shared, landing)]
         assert said[0] == said[1], name
 

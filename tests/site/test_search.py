@@ -1,6 +1,5 @@
 """The search: the page that answers comes first, under a sentence of its prose, from a disk too."""
 
-import hashlib
 import json
 import re
 from collections.abc import Iterator
@@ -14,7 +13,8 @@ from playwright.sync_api import Browser, Page, expect
 
 from tests.site.browser import visit
 from website.build import is_hidden
-from website.built_site import ROOT, SITE, SIZES_OF_FILES, parsed
+from website.built_site import PAGES, ROOT, SITE, SIZES_OF_FILES, parsed
+from website.finish import search_index
 
 CHAPTER, GLOSSARY, NOTATION = "book/rotation.html", "book/glossary.html", "book/notation.html"
 WORD = "clockwise"  # of the chapter's text, and of few other pages'
@@ -167,9 +167,10 @@ SEARCH_AGAIN = """(query) => {
   document.querySelector("#search-results").replaceChildren();
   Search.performSearch(query);
 }"""
-FOUND = """(words) => find(parse(words)).map(({ page }) => page.name)"""
+FOUND = """(words) => peSearch.find(peSearch.parse(words)).map(({ page }) => page.name)"""
 # The words of the first list that the index holds, unless the second has them in another form.
 IN_THE_INDEX = """([words, others]) => {
+  const { stemOf, book } = peSearch;
   const known = new Set(others.map(stemOf));
   const isAlone = (word) => word.length > 4 && !known.has(stemOf(word));
   return words.filter((word) => isAlone(word) && book.counts.has(stemOf(word)));
@@ -306,12 +307,42 @@ def test_the_index_of_sphinx_holds_no_words() -> None:
 
 
 def test_the_index_is_asked_for_by_its_version(search: Page, url: str) -> None:
-    """So that no browser keeps an old one when the book has changed."""
-    index = (SITE / "_static/search_index.js").read_bytes()
-    version = hashlib.sha256(index).hexdigest()[:8]
+    """So that no browser keeps an old one when the book has changed. So are the scripts."""
     hits_of(search, url, "wavelength")
     addresses = [address for _, address in search.evaluate(SIZES_OF_FILES)]
-    assert f"{url}_static/search_index.js?v={version}" in addresses
+    asked = [address for address in addresses if re.search(r"/search(_index|_page)?\.js", address)]
+    assert len(asked) == 3
+    assert len({address.partition("?v=")[2] for address in asked} - {""}) == 1
+
+
+def test_the_index_has_sentences_for_every_page_and_no_numbers_of_chapters(search: Page) -> None:
+    """A snippet is a sentence of its page, and a title is the same when chapters are moved."""
+    text = (SITE / "_static/search_index.js").read_text(encoding="utf-8")
+    pages = json.loads(text.removeprefix(search_index.START).removesuffix(search_index.END))
+    assert set(pages) == {name.removesuffix(".html") for name in PAGES}
+    for name, page in pages.items():
+        assert set(page) == {"title", "places"}, "a description would be quoted"
+        assert any(place["prose"] for place in page["places"]), name
+        titles = [page["title"], *(title for place in page["places"] for title in place["names"])]
+        assert not [title for title in titles if re.match(r"\d+(\.\d+)*\.?\s", title)], name
+
+
+@pytest.mark.parametrize("query", ["how to implement rope in pytorch", "bf16", "rotary", "직교"])
+def test_what_is_quoted_stands_on_the_page(search: Page, url: str, query: str) -> None:
+    for hit in hits_of(search, url, query)[:5]:
+        path = SITE / hit.address.partition("#")[0]
+        words = re.findall(r"\w{4,}", hit.said)
+        text = " ".join(parsed(path).select("article")[0].get_text().split())
+        assert words
+        assert not [word for word in words if word not in text], hit
+
+
+def test_a_chapter_is_quoted_with_its_finding_where_no_sentence_answers(
+    search: Page, url: str
+) -> None:
+    first = hits_of(search, url, "how to implement rope in pytorch")[0]
+    finding = parsed(SITE / "book/rope_in_your_model.html").select(".finding strong")[0]
+    assert first.said == " ".join(finding.get_text().split())
 
 
 @pytest.mark.parametrize("lacks", ["the index", "a part of the browser"])

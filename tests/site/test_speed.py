@@ -4,6 +4,8 @@ What is done is counted and not timed, so that a busy machine changes nothing. T
 website/bench.py.
 """
 
+import re
+
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
@@ -19,6 +21,8 @@ FOLDED = ".fold:not([open]) > :not(summary)"
 # one layout for each box that is too narrow, they were 24.
 MOST_LAYOUTS = 14
 LAID_OUT = "all => all.filter((part) => part.checkVisibility()).length"
+SEARCHES = re.compile("search|language_data")
+MOST_LETTERS = 600  # of the script that asks for the search
 BELOW_THE_END = """() => document.documentElement.scrollHeight
   - Math.max(...[...document.body.children].map((part) => part.getBoundingClientRect().bottom))
   - scrollY"""
@@ -96,3 +100,20 @@ def test_the_faces_in_the_style_sheet_are_unpacked_before_the_text_asks(browser:
     """A face that comes later lets the browser set all text of its family again."""
     with visit(browser, (SITE / WITHOUT_GREEK).as_uri()) as page:
         assert page.evaluate(UNLOADED_FACES) == []
+
+
+def test_what_searches_comes_when_the_field_opens(browser: Browser, url: str) -> None:
+    """And not before: the first view of a page has a few lines that ask for it, and no more."""
+    with visit(browser, url + ROTATION) as page:
+        asked: list[str] = []
+        page.on("request", lambda request: asked.append(request.url))
+        page.reload(wait_until="networkidle")
+        assert asked
+        assert not [address for address in asked if SEARCHES.search(address)]
+        page.keyboard.press("Control+k")
+        page.locator("[role=combobox]").wait_for()
+        page.wait_for_function("typeof PAGES === 'object'")
+        assert [address for address in asked if "search_index.js" in address]
+    assert "search-option" not in (SITE / "_static/site.css").read_text(encoding="utf-8")
+    asks = [one.text for one in parsed(SITE / ROTATION).select("script") if "search" in one.text]
+    assert len("".join(asks)) < MOST_LETTERS

@@ -5,7 +5,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-from website.extensions.search_page import ADDRESS
+from website.extensions.search_page import ADDRESS, VERSION
 from website.finish import search_index
 from website.finish.site import Site
 
@@ -14,12 +14,25 @@ def test_a_page_that_is_removed_is_no_longer_found(tmp_path: Path) -> None:
     """An incremental build reads some pages again, and keeps what it knows of the others."""
     index = tmp_path / ADDRESS
     index.parent.mkdir()
-    entry = {"said": "", "title": "", "places": []}
+    entry = {"title": "", "places": []}
     stored = json.dumps({"book/kept": entry, "book/removed": entry})
     index.write_text(f"{search_index.START}{stored}{search_index.END}", encoding="utf-8")
     app: Any = SimpleNamespace(env=SimpleNamespace(found_docs={"book/kept"}))
-    search_page = tmp_path / "search.html"
-    site = Site(app, tmp_path, {search_page: f'data-index="{ADDRESS}"'})
+    site = Site(app, tmp_path, {})
     search_index.write(site)
     assert list(search_index.known_pages(index)) == ["book/kept"]
-    assert "?v=" in site.pages[search_page]
+
+
+def test_pages_ask_for_the_search_as_it_is(tmp_path: Path) -> None:
+    """Their version of it is another where the index or a script is another."""
+    folder = (tmp_path / ADDRESS).parent
+    folder.mkdir()
+    app: Any = SimpleNamespace(env=SimpleNamespace(found_docs=set()))
+    asked = []
+    for script in ("first", "second", "second"):
+        (folder / "search_field.js").write_text(script, encoding="utf-8")
+        site = Site(app, tmp_path, {tmp_path / "page.html": f"search.js?v={VERSION}"})
+        search_index.write(site)
+        asked += site.pages.values()
+    assert asked[0] != asked[1] == asked[2]
+    assert not [text for text in asked if VERSION in text]

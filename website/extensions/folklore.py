@@ -16,7 +16,8 @@ DATA = BOOK / "data" / "folklore.yml"
 # The verdicts, and the verdict of the ledger whose colour each has.
 VERDICTS = {
     "true": "true",
-    "half true": "true-with-conditions",
+    "incomplete": "true-with-conditions",
+    "half true": "imprecise",
     "wrong reason": "imprecise",
     "not here": "imprecise",
     "false": "false",

@@ -12,6 +12,7 @@ from sphinx.application import Sphinx
 from sphinx.config import Config
 from sphinx.environment import BuildEnvironment
 
+from website.cards import SENTENCES, card_of, cards
 from website.repository import site_address
 
 LONGEST_DESCRIPTION = 200  # what the common search engines show
@@ -21,6 +22,11 @@ FRONT_DOOR = "index"  # the address of the site itself, which leads on to the la
 def set_address(app: Sphinx, config: Config) -> None:
     """Sphinx writes the canonical link of each page from this."""
     config.html_baseurl = site_address()
+
+
+def read_cards_anew(app: Sphinx, config: Config) -> None:
+    """The preview builds many times, and sentences may have changed since the last."""
+    cards.cache_clear()
 
 
 def add_metadata(app: Sphinx, document: nodes.document, page: str) -> None:
@@ -44,8 +50,16 @@ def describe(page: str, env: BuildEnvironment, document: nodes.document | None =
     return title.astext() if title is not None else ""
 
 
+def read_card(app: Sphinx, page: str, _: list[str]) -> None:
+    """Build a page again when the sentences of the cards change."""
+    if page.removeprefix("book/") in cards():
+        app.env.note_dependency(str(SENTENCES))
+
+
 def introduce(app: Sphinx, page: str, template: str, context: dict[str, Any], _: Any) -> None:
-    """The address of the site introduces the landing page to whoever shares it."""
+    """Give each page its card. The address of the site introduces the landing page to whoever
+    shares it."""
+    context["card"] = card_of(page)
     if page == FRONT_DOOR:
         landing = app.config.root_doc
         context["own"] = app.env.titles[landing].astext()
@@ -54,6 +68,8 @@ def introduce(app: Sphinx, page: str, template: str, context: dict[str, Any], _:
 
 def setup(app: Sphinx) -> dict[str, bool]:
     app.connect("config-inited", set_address)
+    app.connect("config-inited", read_cards_anew)
+    app.connect("source-read", read_card)
     app.connect("doctree-resolved", add_metadata)
     app.connect("html-page-context", introduce)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

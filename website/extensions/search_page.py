@@ -1,7 +1,8 @@
-"""The search page loads the book's own script, and Sphinx's index stays without the words of pages.
+"""Pages ask for the book's own search, and Sphinx's index stays without the words of pages.
 
-Sphinx's index knows whole pages only. What the book's script searches is written when the pages are
-finished (website/finish/search_index.py).
+Sphinx's index knows whole pages only. What the book's scripts search is written when the pages are
+finished (website/finish/search_index.py). They come with the page of the search
+(website/templates/search.html), and with the field that opens on every page (layout.html).
 """
 
 from typing import Any
@@ -10,13 +11,13 @@ from docutils import nodes
 from sphinx.application import Sphinx
 
 ADDRESS = "_static/search_index.js"
+# What stands in the pages for the version of the search until its index is written.
+VERSION = "version-of-the-search"
 
 
-def load_script(app: Sphinx, page: str, template: str, context: dict[str, Any], _: Any) -> None:
-    """What the search page runs beyond Sphinx. It loads the index once there is a query."""
-    if page == "search":
-        settings = {"loading_method": "defer", "data-index": ADDRESS}
-        app.add_js_file("search.js", priority=410, **settings)
+def name_version(app: Sphinx, page: str, template: str, context: dict[str, Any], _: Any) -> None:
+    """Let the templates ask for scripts of a version that is not known yet."""
+    context["search_version"] = VERSION
 
 
 def leave_out(app: Sphinx, document: nodes.document, page: str) -> None:
@@ -26,5 +27,5 @@ def leave_out(app: Sphinx, document: nodes.document, page: str) -> None:
 
 def setup(app: Sphinx) -> dict[str, bool]:
     app.connect("doctree-resolved", leave_out)
-    app.connect("html-page-context", load_script)
+    app.connect("html-page-context", name_version)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -19,8 +19,7 @@ from bs4 import BeautifulSoup
 from bs4.element import NavigableString, Tag
 from sphinx.search.en import SearchEnglish, english_stopwords
 
-from website.extensions.page_head import describe
-from website.extensions.search_page import ADDRESS
+from website.extensions.search_page import ADDRESS, VERSION
 from website.finish.site import Site
 
 ROOT = Path(__file__).resolve().parent.parent.parent
@@ -41,15 +40,16 @@ WORD = re.compile(r"\b[^\W\d]\w+")
 RELATIONS = "=≠≈<>≤≥≪≫∈∼→⟺"
 ACCENTS = ("mover", "munder", "munderover")
 
-# What no reader searches for: live figures, folded source, what cells printed, the page's own ends.
+# What no reader searches for: live figures, folded source, what cells printed, the page's own ends;
+# and what stands behind the last sentence of a paragraph.
 FURNITURE = """script, style, svg, .headerlink, .caption-number, .section-number, .live,
     .cell_output > :not(figure), .cell-mark, .checked-by-running, .reading-line,
-    details.hide, .toctree-wrapper, .bd-sidenav, #references, #what-comes-next, .citation .label"""
-# Pages that are searched but never quoted: what a cell tests would outweigh the chapters.
-UNQUOTED_PAGES = "book/checks/"
-# And what is so on every page, since it does not stand alone.
+    details.hide, .toctree-wrapper, .bd-sidenav, #references, #what-comes-next, .citation .label,
+    .finding > .grade, p > a:last-child[href*='korean.html#']"""
+# What is searched but never quoted, since it does not stand alone.
 UNQUOTED = "figure, table, pre, .exercise, .solution, .proof-text"
 PROSE = "p, dd, li"
+NUMBER = re.compile(r"^\d+\.\s")
 SENTENCE = re.compile(r"[.?!:][)”]*$")
 PLACES = "section[id], .proof[id], dd[id]"
 
@@ -91,22 +91,18 @@ def in_brackets(text: str) -> str:
     return text if re.fullmatch(r"\w+|.", text) else f"({text})"
 
 
-def read_page(text: str, quoted: bool = True) -> dict[str, Any]:
-    """The title of an article, and its places: each with its names, its prose, its other words.
-
-    A page that is not quoted is found by its words all the same.
-    """
+def read_page(text: str) -> dict[str, Any]:
+    """The title of an article, and its places: each with its names, its prose, its other words."""
     article = BeautifulSoup(DRAWN.sub(formula_as_line, PICTURE.sub("", text)), "html.parser")
-    heading = article.select("h1")[0]
-    title = text_of(heading).rstrip("#")  # with its number
     for paragraph in article.select("dl.glossary > dd > p:not(:first-of-type)"):
         paragraph.decompose()  # where to read more, which the search says better
     for part in article.select(FURNITURE):
         part.decompose()
     drop_aims(article)
     name_definitions(article)
+    title = text_of(article.select("h1")[0])
     places: dict[str, dict[str, Any]] = {}
-    places[""] = {"anchor": "", "names": [text_of(heading)]}
+    places[""] = {"anchor": "", "names": [title]}
     for element in article.select(PLACES):
         if element.find("h1", recursive=False) is None:
             anchor = str(element["id"])
@@ -115,8 +111,6 @@ def read_page(text: str, quoted: bool = True) -> dict[str, Any]:
         place["prose"], place["also"] = [], []
     read_blocks(article, places)
     for place in places.values():
-        if not quoted:
-            place["prose"], place["also"] = [], [*place["prose"], *place["also"]]
         place["also"] = other_words(place["prose"], place["also"])
     return {"title": title, "places": list(places.values())}
 
@@ -204,13 +198,14 @@ def name_definitions(article: Tag) -> None:
 
 
 def names_of(element: Tag) -> list[str]:
-    """What a place is called: its terms, its heading, or the name of a theorem in brackets."""
+    """What a place is called: its terms, its heading, or the name of a theorem in brackets. The
+    number of one among several is no part of it."""
     if "data-names" in element.attrs:
         names: list[str] = json.loads(str(element["data-names"]))
         return names
     heading = element.select_one(":scope > :is(h2, h3, h4, .admonition-title)")
     title = text_of(heading) if heading else ""
-    return [re.sub(r"^\((.*)\)$", r"\1", title)]
+    return [NUMBER.sub("", re.sub(r"^\((.*)\)$", r"\1", title))]
 
 
 def known_words() -> dict[str, list[str]]:
@@ -226,9 +221,7 @@ def write(site: Site) -> None:
     read = {page: entry for page, entry in known_pages(path).items() if page in env.found_docs}
     for page in env.found_docs:
         if text := site.pages.get(site.path_of(page)):
-            said = describe(page, env)
-            quoted = not page.startswith(UNQUOTED_PAGES)
-            read[page] = {"said": said, **read_page(ARTICLE.findall(text)[0], quoted)}
+            read[page] = read_page(ARTICLE.findall(text)[0])
     known = known_words()
     for page, entry in read.items():
         for place in entry["places"]:
@@ -249,8 +242,8 @@ def known_pages(index: Path) -> dict[str, Any]:
 
 
 def ask_for_this_version(site: Site, index: Path) -> None:
-    """Let the search page ask for this very index, and not for an older one that a browser kept.
-    Each build writes that page anew."""
-    version = hashlib.sha256(index.read_bytes()).hexdigest()[:8]
-    page = site.folder / "search.html"
-    site.pages[page] = site.pages[page].replace(f'"{ADDRESS}"', f'"{ADDRESS}?v={version}"')
+    """Let the pages ask for this very search, and not for an older one that a browser kept."""
+    files = [*index.parent.glob("search*.js"), *index.parent.glob("search*.css")]
+    version = hashlib.sha256(b"".join(path.read_bytes() for path in sorted(files))).hexdigest()[:8]
+    for path, text in site.pages.items():
+        site.pages[path] = text.replace(VERSION, version)
