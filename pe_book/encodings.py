@@ -14,7 +14,7 @@ Array = NDArray[np.floating]
 Rule = Callable[[Positions, int], Array]
 
 LONGEST, BITS, D_MODEL = 2048, 11, 64  # 2048 positions have 11 binary digits
-CONDITIONS = ("1", "2", "3", "4", "5a", "5b")  # as conditions.ipynb numbers them
+MEASURES = ("size", "drift", "jump", "gap", "bf16", "uneven")  # in the order of conditions.ipynb
 
 
 def bits(numbers: Positions, width: int = BITS) -> Array:
@@ -82,22 +82,22 @@ class Measures(NamedTuple):
     """What an encoding is judged by, as conditions.ipynb defines it. Distances are divided by the
     largest distance of two rows, and their squares by its square."""
 
-    drift: float  # the largest change of an entry when the text is cut to fewer words
     size: float  # the largest root mean square of a row
+    drift: float  # the largest change of an entry when the text is cut to fewer words
     jump: float  # the largest distance of two neighbours
-    unevenness: float  # by how much the squared distances at one offset differ, at most
     gap: float  # the smallest distance of two rows
     ties: int  # the rows that are lost because bfloat16 makes them equal to others
+    unevenness: float  # by how much the squared distances at one offset differ, at most
 
     def met(self, largest_jump: float = 0.5) -> tuple[bool, ...]:
-        """Which of the conditions 1, 2, 3, 4, 5a and 5b are met."""
+        """Whether each measure is met. Rows are distinct if both the gap and the ties are."""
         return (
-            self.drift == 0,
             self.size <= 1,
+            self.drift == 0,
             self.jump <= largest_jump,
-            self.unevenness <= 1e-9,
             self.gap > 1e-12,
             self.ties == 0,
+            self.unevenness <= 1e-9,
         )
 
 
@@ -107,7 +107,7 @@ def measure(rule: Rule, seq_len: int) -> Measures:
     Examples
     --------
     >>> measure(ENCODINGS["index"], 5)
-    Measures(drift=0.0, size=4.0, jump=0.25, unevenness=0.0, gap=0.25, ties=0)
+    Measures(size=4.0, drift=0.0, jump=0.25, gap=0.25, ties=0, unevenness=0.0)
     """
     rows = rule(np.arange(seq_len), seq_len)
     squares = square_distances(rows)
@@ -115,12 +115,12 @@ def measure(rule: Rule, seq_len: int) -> Measures:
     offsets = [np.diagonal(squares, offset) for offset in range(1, seq_len)]
     shorter = [rule(np.arange(n), n) for n in (4, 10, seq_len // 2) if n <= seq_len]
     return Measures(
-        drift=float(max(np.abs(rows[: len(s)] - s).max() for s in shorter)),
         size=float(np.sqrt((rows**2).mean(axis=1).max())),
+        drift=float(max(np.abs(rows[: len(s)] - s).max() for s in shorter)),
         jump=float(np.sqrt(offsets[0].max()) / diameter),
-        unevenness=float(max(np.ptp(s) for s in offsets) / diameter**2),
         gap=float(np.sqrt(min(s.min() for s in offsets)) / diameter),
         ties=bfloat16_ties(rows),
+        unevenness=float(max(np.ptp(s) for s in offsets) / diameter**2),
     )
 
 
@@ -169,20 +169,17 @@ def float16_ties(rows: Array) -> int:
 
 
 def scorecard(seq_len: int, rules: Mapping[str, Rule] = ENCODINGS, full: bool = False) -> str:
-    """A line for each rule: the number of each condition that it fails, and a dot for the others.
+    """A line for each rule: each measure by which it fails a condition, and a dot for the others.
 
     With ``full`` all the numbers, and a star on those that fail.
 
     Examples
     --------
     >>> print(scorecard(64, {"index": ENCODINGS["index"]}))
-    condition           1      2      3      4     5a     5b
-                    drift   size   jump uneven    gap   bf16
-    index               .     63      .      .      .      .
+                     size  drift   jump    gap   bf16 uneven
+    index              63      .      .      .      .      .
     """
-    lines = ["condition     " + "".join(f"{c:>7}" for c in CONDITIONS)]
-    heads = ("drift", "size", "jump", "uneven", "gap", "bf16")
-    lines.append(" " * 14 + "".join(f"{head:>7}" for head in heads))
+    lines = [" " * 14 + "".join(f"{head:>7}" for head in MEASURES)]
     for name, rule in rules.items():
         measures = measure(rule, seq_len)
         entries = [

@@ -70,6 +70,6 @@ __all__ = [
 def stored(series: str = "all encodings") -> Run:
     """A stored series: how it was made, and its "runs".
 
-    The series are "all encodings", "random table", "named" and "controls".
+    The series are "all encodings", "random table", "step by step", "named" and "controls".
     """
     return read_series(RESULTS, series)

@@ -1,7 +1,8 @@
 """`python -m experiments.length_transfer`: which encodings work on texts longer than trained?
 
-Makes the runs that are missing, in four series: all encodings; a random table; which letter the
-RoPE models of *copy* name after their frequencies were changed; and a closer look at some models.
+Makes the runs that are missing, in five series: all encodings; a random table; the steps from the
+index to the sinusoid; which letter the RoPE models of *copy* name after their frequencies were
+changed; and a closer look at some models.
 """
 
 import argparse
@@ -27,7 +28,8 @@ def main() -> None:
 
         for series, made, jobs, one_run in (
             ("all encodings", provenance, run.jobs(seeds), run.run),
-            ("random table", closer, run.jobs_beside(seeds), run.run),
+            ("random table", closer, run.jobs_random(seeds), run.run),
+            ("step by step", closer, run.jobs_stepwise(seeds), run.run),
             ("named", closer, run.jobs_named(seeds), run.run_named),
             ("controls", closer, controls.jobs(seeds), controls.run),
         ):

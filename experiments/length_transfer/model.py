@@ -17,6 +17,7 @@ from pe_lib.torch import frequencies, rotary_frequencies, sinusoidal_table
 DIGITS = 7  # of the binary codes: enough for 128 positions
 HEADS = 4
 LENGTH = 24  # L: the length of every text in training
+CLOCKS = {"one clock": (0.003,), "two clocks": (1.0, 0.01)}
 
 
 # Encodings
@@ -44,6 +45,13 @@ def code_values(code: str, length: int, d_model: int = 64) -> Tensor:
         return ((t ^ t >> 1) >> digit & 1).float()
     if code == "sine":
         return torch.sin(t / 10_000)
+    if code == "index / 23":
+        return t / (LENGTH - 1)
+    if code == "sin x":
+        return torch.sin(t.float())
+    if code in CLOCKS:
+        angles = t * torch.tensor(CLOCKS[code])
+        return torch.cat((angles.sin(), angles.cos()), dim=1)
     if code in ("add", "concatenate"):
         return sinusoidal_table(length, d_model)
     raise ValueError(f"{code!r} is not a fixed table")
@@ -165,8 +173,12 @@ ENCODINGS: dict[str, Callable[[Size], Encoding]] = {
 }
 
 
-# Beside the encodings that are compared: does it matter what the rows are, if each is another?
-BESIDE: dict[str, Callable[[Size], Encoding]] = {"random table": RandomTable}
+# Beside the encodings that are compared, in two series. Does it matter what the rows are, if each
+# is another? And what do the steps from the index to the sinusoid do, tried one by one?
+RANDOM: dict[str, Callable[[Size], Encoding]] = {"random table": RandomTable}
+STEPWISE: dict[str, Callable[[Size], Encoding]] = {
+    code: directions(code) for code in ("index / 23", "sin x", *CLOCKS)
+}
 
 
 def transformer(

@@ -8,6 +8,7 @@ Nothing but the encoding differs between two runs of one task, size and seed. Wh
 the choices are PyTorch's defaults.
 """
 
+import itertools
 import math
 import time
 from collections.abc import Callable, Iterator
@@ -22,11 +23,12 @@ from torch.nn import functional as F
 from experiments import common
 from experiments.common import TEST_STREAM, TRAINING_STREAM, Transformer, seconds_of
 from experiments.length_transfer.model import (
-    BESIDE,
     DIGITS,
     ENCODINGS,
     HEADS,
     LENGTH,
+    RANDOM,
+    STEPWISE,
     WAYS,
     WAYS_NAMED,
     rotary_of,
@@ -106,7 +108,7 @@ def encoder(
 ) -> Transformer:
     """The model of a run as it starts."""
     shape = common.Size(size.d_model, size.layers, heads, LENGTHS["4L"], VOCABULARY)
-    return transformer((ENCODINGS | BESIDE)[code], shape, size.d_hidden, causal=causal)
+    return transformer((ENCODINGS | RANDOM | STEPWISE)[code], shape, size.d_hidden, causal=causal)
 
 
 def parameters(code: str, size: Size = SMALL) -> int:
@@ -234,11 +236,15 @@ def jobs(seeds: int) -> list[Job]:
     ]
 
 
-def jobs_beside(seeds: int) -> list[Job]:
-    """The runs of encodings that are not among those compared, in the small model."""
-    return [
-        Job("small", code, task, seed) for seed in range(seeds) for task in TASKS for code in BESIDE
-    ]
+def jobs_random(seeds: int) -> list[Job]:
+    """The runs of random rows, in the small model."""
+    return [Job("small", *one) for one in itertools.product(RANDOM, TASKS, range(seeds))]
+
+
+def jobs_stepwise(seeds: int) -> list[Job]:
+    """The runs of the steps from the index to the sinusoid, in the small model, of two tasks."""
+    tasks = ("copy", "block")
+    return [Job("small", *one) for one in itertools.product(STEPWISE, tasks, range(seeds))]
 
 
 def jobs_named(seeds: int) -> list[Job]:

@@ -2,7 +2,7 @@
 
 import json
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -63,6 +63,11 @@ def test_codes_by_hand() -> None:
     assert (gray[1:] - gray[:-1]).abs().sum(dim=1).tolist() == [1] * (4 * L - 1)
     assert len(gray.unique(dim=0)) == 4 * L
     assert torch.equal(values("add", L, 128), pe_lib.torch.sinusoidal_table(L, 128))
+    torch.testing.assert_close(23 * values("index / 23", 4 * L), values("index", 4 * L))
+    torch.testing.assert_close(values("sin x", 3)[:, 0], torch.tensor([0.0, 0.84147, 0.90930]))
+    at_100 = torch.tensor([-0.50637, 0.84147, 0.86232, 0.54030])  # sines, then cosines
+    torch.testing.assert_close(values("two clocks", 101)[100], at_100, rtol=0, atol=1e-5)
+    assert torch.atan2(*values("one clock", 101)[100]).item() == pytest.approx(0.3)
 
 
 @pytest.mark.parametrize("code", ["alibi", "alibi, no mask", "mask alone"])
@@ -247,6 +252,21 @@ def test_a_random_table_is_one_table_as_long_as_the_sinusoids() -> None:
     torch.testing.assert_close(rows.norm(dim=1), torch.full((4 * L,), 32**0.5))
 
 
-def test_stored_runs_of_the_random_table_are_whole() -> None:
-    stored = length_transfer.stored("random table")
-    assert sorted(map(job, stored["runs"])) == sorted(experiment.jobs_beside(SEEDS))
+@pytest.mark.parametrize(
+    ("series", "jobs"),
+    [("random table", experiment.jobs_random), ("step by step", experiment.jobs_stepwise)],
+)
+def test_stored_runs_beside_the_others_are_whole(
+    series: str, jobs: Callable[[int], list[experiment.Job]]
+) -> None:
+    stored = length_transfer.stored(series)
+    assert sorted(map(job, stored["runs"])) == sorted(jobs(SEEDS))
+
+
+def test_the_fixed_divisor_is_the_divided_index_in_training() -> None:
+    """So the two models are one at length L, and part only in longer texts."""
+    before = {job(run): run["accuracy"]["L"] for run in STORED["runs"]}
+    for run in length_transfer.stored("step by step")["runs"]:
+        if run["code"] == "index / 23":
+            same = job(run)._replace(code="normalised")
+            assert run["accuracy"]["L"] == pytest.approx(before[same], abs=0.05)
