@@ -1,34 +1,42 @@
 """Figures of the experiment on the clock, for the pages of the book."""
 
 from collections.abc import Sequence
+from typing import Any
 
 from matplotlib.axes import Axes
 
 from experiments.clock.results import Moment, fastest_control, turned_to
 from pe_book import plots
 
+# How a plane is drawn, by what it counts as.
+MARKS: dict[str, dict[str, Any]] = {
+    "hand": {"ms": 7, "color": plots.POSITION},
+    "wave": {"ms": 5, "mfc": "none", "color": plots.POSITION},
+    "another plane": {"ms": 1.5, "color": plots.GREY},
+}
+BOUNDS = {"hand": "-", "wave": "--"}
+
 
 def draw_hands(ax: Axes, moments: Sequence[Moment], left_at: int | None = None) -> None:
-    """Positions a turn of each plane along the training: hands large, waves smaller, others dots.
+    """Positions a turn of each plane along the training, by what the plane counts as.
 
-    The line is the fastest control of a hand, and a dotted one stands where the run leaves the
-    plateau.
+    The lines are the fastest controls of a hand and of a wave, and a dotted one stands where the
+    run leaves the plateau.
     """
     length = len(moments[0].components)
-    bound = fastest_control(length)
+    for kind, mark in MARKS.items():
+        ax.plot([], [], "o", label=kind, **mark)
     for moment in moments:
         for plane in moment.planes:
-            counts = plane in moment.hands or plane in moment.waves
-            ax.plot(
-                max(moment.step, 25),  # step 0 has no place on a logarithmic axis
-                plane.period,
-                "o",
-                ms=7 if plane in moment.hands else 4 if counts else 1.5,
-                color=plots.POSITION if counts else plots.GREY,
-            )
-    ax.axhline(bound, color=plots.INK, lw=1)
+            counts = (plane in moment.hands, plane in moment.waves, True)
+            kind = next(kind for kind, is_it in zip(MARKS, counts, strict=True) if is_it)
+            step = max(moment.step, 25)  # step 0 has no place on a logarithmic axis
+            ax.plot(step, plane.period, "o", **MARKS[kind])
+    for name, style in BOUNDS.items():
+        bound = fastest_control(length, name)
+        ax.axhline(bound, color=plots.INK, ls=style, lw=1, label=f"fastest control of a {name}")
     if left_at is not None:
-        ax.axvline(left_at, color=plots.GREY, ls=":", lw=1)
+        ax.axvline(left_at, color=plots.GREY, ls=":", lw=1, label="leaves the plateau")
     ax.set(xscale="log", yscale="log", xlabel="step", ylabel="positions a turn")
     ticks = (2, 5, 10, 20, 50)
     ax.set_yticks(ticks, [str(tick) for tick in ticks])

@@ -180,8 +180,13 @@ def test_figures_show_each_plane_and_each_row() -> None:
     drawn, (ax, ring) = plt.subplots(1, 2)
     figures.draw_hands(ax, moments, left_at=30)
     points = [line for line in ax.lines if line.get_linestyle() == "None"]
-    assert len(points) == sum(len(moment.planes) for moment in moments)
-    assert ax.lines[-2].get_ydata()[0] == results.fastest_control(48)
+    drawn_points = [line for line in points if len(line.get_xdata())]  # the others are a legend's
+    assert len(drawn_points) == sum(len(moment.planes) for moment in moments)
+    bounds = {line.get_linestyle(): line.get_ydata()[0] for line in ax.lines[-3:-1]}
+    assert bounds == {
+        "-": results.fastest_control(48, "hand"),
+        "--": results.fastest_control(48, "wave"),
+    }
     figures.draw_ring(ring, moments[-1], moments[-1])
     drawn_rows = np.column_stack(ring.lines[0].get_data())
     np.testing.assert_allclose(drawn_rows, moments[-1].components[:, :2], atol=1e-6)

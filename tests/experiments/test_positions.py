@@ -290,7 +290,9 @@ def test_the_correlation_within_ways_ignores_what_lies_between_them() -> None:
     ]
     found = results.rank_within(pairs)
     assert results.rank_correlation(pairs) < 0
-    assert found == (pytest.approx(1), pytest.approx(1 / 3), 2, 6)  # 1 and −1 of 6 orders
+    assert found.correlation == pytest.approx(1)
+    assert found.chance == pytest.approx(1 / 3)  # 1 and −1, of 6 orders
+    assert (found.ways, found.runs) == (2, 6)
     lonely = [*pairs, results.ExitAndLoss("project", 0, 100, 9.0)]
     assert results.rank_within(lonely) == found
 
