@@ -46,7 +46,7 @@ peLive.define("companion", (data) => {
     table: {
       omega,
       rows: along(zero),
-      names: ["Rows", "moves every row"],
+      names: ["Rows", (step) => `T(${count(step)}) moves every row`],
       matrix: (step) => wholeOf(blocksOf({ omega }, step)),
     },
     products: {
@@ -62,7 +62,7 @@ peLive.define("companion", (data) => {
       rows: tableOf(data.learned).map((row) => [...row]),
       first: 1,
       full: 1.4,
-      names: ["MiniLM’s rows", "moves every row"],
+      names: ["MiniLM’s rows", "One matrix moves every row"],
       matrix: (step) => wholeOf(blocksOf(FACES.learned, step)),
     },
     added: {
@@ -91,7 +91,11 @@ peLive.define("companion", (data) => {
     const rows = face.shown ? face.shown(codes) : codes;
     return { codes, rows, matrix: face.matrix(step, rows) };
   }
-  const rowOf = ({ face, x }) => Math.min(Math.round(x), FACES[face].rows.length - 1);
+  const firstOf = ({ face }) => FACES[face].first ?? 0;
+  const rowOf = (state) => {
+    const last = FACES[state.face].rows.length - 1;
+    return Math.min(last, Math.max(0, Math.round(state.x) - firstOf(state)));
+  };
   /** The row that a row is multiplied with, in the sentence below. */
   const otherOf = (row) => (row < 3 ? row + 3 : row - 3);
 
@@ -128,7 +132,7 @@ peLive.define("companion", (data) => {
         rect(cx - across / pairs / 2, cy - r - 3, across / pairs, 2 * r + 6, "area", grip(`clock ${i}`))
       );
     });
-    const [first, ringed] = [face.first ?? 0, isSquare(face) ? otherOf(row) : 0];
+    const [first, ringed] = [firstOf(state), isSquare(face) ? otherOf(row) : 0];
     const said = (k) => (state.face === "added" ? SENTENCE[k] : count(k + first));
     const every = state.face === "added" ? 1 : 5;
     const labels = rows.map((_, k) => {
@@ -139,15 +143,15 @@ peLive.define("companion", (data) => {
     const places = state.step ? `x ${state.step < 0 ? "−" : "+"} ${count(Math.abs(state.step))}` : "x";
     const ring = (x, y, width, height) =>
       ["casing", "cased"].map((look) => rect(x, y, width, height, `ring ${look}`)).join("");
-    const below = isSquare(face) ? face.names[1] : `T(${count(state.step)}) ${face.names[1]}`;
+    const [above, below] = face.names;
     return [
-      text(left, 10, `${face.names[0]} ${places}`, "strong tie-after"),
+      text(left, 10, `${above} ${places}`, "strong tie-after"),
       g("clocks", ...clocks),
       g("heat", ...heat(scaled(rows, face.full), left, top, w, h)),
       ring(left - 1, top + row * h - 1, across + 2, h + 2),
       rect(left, top, across, down, "area", grip("table")),
       ...labels,
-      text(mx, my - 14, below, "strong tie-matrix"),
+      text(mx, my - 14, below.call ? below(state.step) : below, "strong tie-matrix"),
       rect(mx, my, side, side, "frame"),
       g("heat tie-matrix", ...heat(scaled(matrix, face.most), mx, my, cell, cell)),
       isSquare(face) ? ring(mx + ringed * cell - 1, my + row * cell - 1, cell + 2, cell + 2) : "",
@@ -201,7 +205,7 @@ peLive.define("companion", (data) => {
   const within = (value) => Math.min(FURTHEST, Math.max(-FURTHEST, value));
   const rowAt = (y, top, down, state) => {
     const n = FACES[state.face].rows.length;
-    return Math.min(n - 1, Math.max(0, Math.floor(((y - top) / down) * n)));
+    return firstOf(state) + Math.min(n - 1, Math.max(0, Math.floor(((y - top) / down) * n)));
   };
   const inTable = (state, { y }, wide) => rowAt(y, SIZES[wide].top, SIZES[wide].down, state);
   const inMatrix = (state, { y }, wide) => rowAt(y, SIZES[wide].matrix[1], SIZES[wide].side, state);

@@ -8,7 +8,7 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from tests.site.browser import DESK, PHONE, SETTLE, visit
-from website.built_site import PAGES, SITE, chapters, parsed
+from website.built_site import PAGES, SITE, SIZES_OF_FILES, chapters, parsed
 
 CHAPTERS = chapters()
 ROTATION = CHAPTERS[2]
@@ -22,6 +22,7 @@ LAID_OUT = "all => all.filter((part) => part.checkVisibility()).length"
 BELOW_THE_END = """() => document.documentElement.scrollHeight
   - Math.max(...[...document.body.children].map((part) => part.getBoundingClientRect().bottom))
   - scrollY"""
+MOST_BYTES_OF_THE_TOUR = 300_000
 UNLOADED_FACES = """async () => {
   await document.fonts.ready;
   return [...document.fonts]
@@ -96,3 +97,14 @@ def test_the_faces_in_the_style_sheet_are_unpacked_before_the_text_asks(browser:
     """A face that comes later lets the browser set all text of its family again."""
     with visit(browser, (SITE / WITHOUT_GREEK).as_uri()) as page:
         assert page.evaluate(UNLOADED_FACES) == []
+
+
+def test_the_tour_is_light_and_brings_a_phone_nothing_that_it_does_not_show(
+    browser: Browser, url: str
+) -> None:
+    with visit(browser, f"{url}book/tour.html", **PHONE) as page:
+        expect(page.locator(".live:not([data-live])")).to_have_count(0)
+        page.evaluate(SETTLE)
+        sizes = page.evaluate(SIZES_OF_FILES)
+        assert sum(size for size, _ in sizes) <= MOST_BYTES_OF_THE_TOUR, sorted(sizes)[-8:]
+        assert not [name for _, name in sizes if "companion" in name or "beside" in name]
