@@ -103,7 +103,7 @@ peLive.define("companion", (data) => {
 
   const SIZES = {
     true: { width: 640, height: 322, left: 42, top: 78, across: 368, down: 240, r: 20, dial: 48, side: 184, matrix: [452, 100] },
-    false: { width: 256, height: 478, left: 40, top: 56, across: 208, down: 180, r: 11, dial: 37, side: 210, matrix: [40, 266] },
+    false: { width: 256, height: 481, left: 40, top: 56, across: 208, down: 180, r: 11, dial: 37, side: 210, matrix: [40, 266] },
   }; // prettier-ignore
   const centre = ({ left, across, dial }, count, i) => [left + ((i + 0.5) * across) / count, dial];
   const scaled = (rows, most = 1) => rows.map((row) => row.map((value) => value / most));

@@ -8,7 +8,6 @@ own. A test compares the files with what this script makes.
 """
 
 import json
-import math
 from base64 import b64encode
 from pathlib import Path
 from typing import Any
@@ -25,7 +24,7 @@ EXTRACT = FOLDER.parents[2] / "book" / "data" / "minilm"
 HEAD = 2  # the third
 FIRST, LAST, HALF = 1, 506, 250  # positions: the others are longer than nearly all of these
 DIRECTIONS, HANDS = 10, 4
-BITS = {"words": 12, "positions": 12, "w_q": 8, "w_k": 8}  # of a number; of others 16
+BITS = {"words": 12, "positions": 12, "w_q": 8, "w_k": 8}  # of a number of these; of others 16
 SHOWN, KINDS_OF_WORDS, WIDTH = 30, 5, 16  # of the table that stays beside the tour
 NOTE = """// {what} all-MiniLM-L6-v2 (Apache License 2.0),
 // made by pe_book/live/data/make.py from the extract in book/data/minilm, and rounded there.
@@ -143,10 +142,12 @@ def packed(data: dict[str, Any]) -> dict[str, Any]:
 
 
 def packed_table(table: Array, bits: int) -> dict[str, Any]:
-    """Whole numbers of so many bits. Two of 12 bits are three bytes, and begin at 0."""
+    """Whole numbers of so many bits. Two of 12 bits are three bytes, and begin at 0. What rounds
+    the scale down leaves no room for the largest number, which then is the largest that there is."""
     largest = 2 ** (bits - 1) - 1
-    scales = [rounded_up(float(scale)) for scale in np.abs(table).max(axis=1) / largest]
-    numbers = np.rint(table / np.array(scales)[:, None]).astype(np.int64)
+    digits = 6 if bits == 16 else 3
+    scales = [float(f"{scale:.{digits}g}") for scale in np.abs(table).max(axis=1) / largest]
+    numbers = np.rint(table / np.array(scales)[:, None]).clip(-largest, largest).astype(np.int64)
     if bits == 12:
         first, second = numbers.reshape(-1, 2).T + largest + 1
         parts = [first >> 4, (first & 15) << 4 | second >> 8, second & 255]
@@ -159,12 +160,6 @@ def packed_table(table: Array, bits: int) -> dict[str, Any]:
         "scales": scales,
         "numbers": b64encode(written.tobytes()).decode(),
     }
-
-
-def rounded_up(value: float) -> float:
-    """To three digits, so that no number needs more bits."""
-    unit = 10.0 ** (math.floor(math.log10(value)) - 2)
-    return float(f"{math.ceil(value / unit) * unit:.3g}")
 
 
 if __name__ == "__main__":
