@@ -26,6 +26,7 @@ POSITIONS = {
 }
 byte = kind("byte")
 clock = kind("clock", POSITIONS)
+companion = kind("companion")
 crank = kind("crank")
 digits = kind("digits")
 exchange = kind("exchange")

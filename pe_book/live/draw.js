@@ -18,12 +18,20 @@ const peDraw = (() => {
       ? String(value).replace("-", "−").replace(/\B(?=(\d{3})+$)/g, ",")
       : fixed(value, 1);
 
+  /** Numbers of 12 bits, two in three bytes. */
+  const twelve = (bytes) =>
+    Int16Array.from({ length: (bytes.length * 2) / 3 }, (_, k) => {
+      const [a, b, c] = bytes.subarray(3 * (k >> 1));
+      return (k % 2 ? ((b & 15) << 8) | c : (a << 4) | (b >> 4)) - 2048;
+    });
+
   /** The rows of a table, given as such or packed by data/make.py. */
   function tableOf(table) {
     if (Array.isArray(table)) return table;
     const { bits, columns, scales, numbers } = table;
     const bytes = Uint8Array.from(atob(numbers), (sign) => sign.charCodeAt(0));
-    const whole = bits === 8 ? new Int8Array(bytes.buffer) : new Int16Array(bytes.buffer);
+    const kinds = { 8: Int8Array, 16: Int16Array };
+    const whole = bits === 12 ? twelve(bytes) : new kinds[bits](bytes.buffer);
     return scales.map((scale, row) =>
       Float64Array.from(whole.subarray(row * columns, (row + 1) * columns), (number) => number * scale)
     );
@@ -55,6 +63,25 @@ const peDraw = (() => {
     rect(x, y, width, height, value < 0 ? "minus" : "plus", {
       "fill-opacity": Math.abs(value) * 0.5,
     }) + text(x + width / 2, y + height / 2, fixed(value, digits), "mid number");
+
+  const SHADES = 25;
+  /** The cells of a matrix, as one path for each shade: a picture of few parts moves quickly. */
+  function heat(rows, x, y, width, height) {
+    const paths = new Map();
+    rows.forEach((row, k) =>
+      row.forEach((value, j) => {
+        const shade = Math.max(-SHADES, Math.min(SHADES, Math.round(value * SHADES)));
+        const [left, right] = [j, j + 1].map((edge) => r1(x + edge * width)); // no seam between two
+        const [top, bottom] = [k, k + 1].map((edge) => r1(y + edge * height));
+        const [w, h] = [r1(right - left), r1(bottom - top)];
+        const cell = `M${left} ${top}h${w}v${h}h-${w}z`;
+        paths.set(shade, (paths.get(shade) ?? "") + cell);
+      })
+    );
+    return [...paths].map(([shade, cells]) =>
+      path(cells, shade < 0 ? "minus" : "plus", { "fill-opacity": Math.abs(shade) / SHADES })
+    );
+  }
 
   /** A hand of a clock: 0 points up, the angle grows clockwise. Gives its tip. */
   const tip = (cx, cy, r, angle) => [cx + r * Math.sin(angle), cy - r * Math.cos(angle)];
@@ -116,5 +143,5 @@ const peDraw = (() => {
     return { axes, px, py, back };
   }
 
-  return { arc, arrow, bearing, cell, circle, count, escape, fixed, g, line, path, plot, polyline, r1, rect, tableOf, tag, text, tip };
+  return { arc, arrow, bearing, cell, circle, count, escape, fixed, g, heat, line, path, plot, polyline, r1, rect, tableOf, tag, text, tip };
 })();

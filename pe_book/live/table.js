@@ -1,7 +1,7 @@
 // Thirty rows of the table (d = 16, B = 16) times T(Δx), a clock over each pair of columns, and the
 // matrix beside it. Pull the table by any Δx, turn a clock, or transpose a block.
 peLive.define("table", () => {
-  const { arc, bearing, circle, count, g, line, path, r1, rect, text, tip } = peDraw;
+  const { arc, bearing, circle, count, g, heat, line, rect, text, tip } = peDraw;
   const [ROWS, PAIRS, FURTHEST] = [30, 8, 12];
   const OMEGA = Array.from({ length: PAIRS }, (_, i) => 16 ** (-i / PAIRS));
   const pair = (angle) => [Math.sin(angle), Math.cos(angle)];
@@ -30,20 +30,13 @@ peLive.define("table", () => {
   }; // prettier-ignore
   const centre = ({ left, w, dial }, i) => [left + (2 * i + 1) * w, dial];
 
-  const SHADES = 25;
-  /** The cells of a matrix, as one path for each shade: a picture of few parts moves quickly. */
-  function heat(rows, x, y, width, height) {
-    const paths = new Map();
-    rows.forEach((row, k) =>
-      row.forEach((value, j) => {
-        const shade = Math.round(value * SHADES);
-        const cell = `M${r1(x + j * width)} ${r1(y + k * height)}h${width}v${height}h-${width}z`;
-        paths.set(shade, (paths.get(shade) ?? "") + cell);
-      })
-    );
-    return [...paths].map(([shade, cells]) =>
-      path(cells, shade < 0 ? "minus" : "plus", { "fill-opacity": Math.abs(shade) / SHADES })
-    );
+  /** The cells as they are in the wide drawing, fitted into these: twice the same text is sent once. */
+  function fitted(rows, x, y, w, h, { left, top, w: width, h: height }) {
+    const cells = heat(rows, left, top, width, height);
+    if (w === width) return cells.join("");
+    const [across, down] = [w / width, h / height];
+    const transform = `matrix(${across} 0 0 ${down} ${x - across * left} ${y - down * top})`;
+    return peDraw.tag("g", { class: "heat", transform }, cells.join(""));
   }
 
   function draw(state, wide, { lives } = {}) {
@@ -54,7 +47,7 @@ peLive.define("table", () => {
     const bottom = top + ROWS * h;
     const table = g(
       "heat",
-      ...heat(rows, left, top, w, h),
+      fitted(rows, left, top, w, h, SIZES.true),
       rect(left, top, 2 * PAIRS * w, ROWS * h, "area", { "data-handle": "table" })
     ); // prettier-ignore
     const frame = (look) => rect(left - 1, top + x * h - 1, 2 * PAIRS * w + 2, h + 2, `ring ${look}`);
@@ -80,10 +73,12 @@ peLive.define("table", () => {
       const keys = lives
         ? { tabindex: 0, role: "switch", "aria-checked": isTransposed(state, i), "aria-label": `block ${i + 1} transposed` }
         : {};
-      const cells = heat(rows_, bx, by, side, side);
+      const [ox, oy, edge] = SIZES.true.matrix;
+      const own = { left: ox + 2 * i * edge, top: oy + 2 * i * edge, w: edge, h: edge };
+      const cells = fitted(rows_, bx, by, side, side, own);
       const mark = isTransposed(state, i) ? rect(bx - 1, by - 1, 2 * side + 2, 2 * side + 2, "ring is-error") : "";
       const reach = rect(bx - 3, by - 3, 2 * side + 6, 2 * side + 6, "area");
-      return peDraw.tag("g", { class: "grip tie-matrix", "data-handle": `block ${i}`, ...keys }, g("heat", ...cells) + mark + reach);
+      return peDraw.tag("g", { class: "grip tie-matrix", "data-handle": `block ${i}`, ...keys }, g("heat", cells) + mark + reach);
     }); // prettier-ignore
     const isWhole = !state.transposed.includes("1") || !step;
     const beside = wide ? [mx, my - 16] : [mx + 16 * side + 12, my + 10];

@@ -84,7 +84,8 @@
   /** Show the part that a symbol stands for, unless a figure in the window shows it already. */
   function showPart(symbol) {
     const part = `.tie-${peLight.partOf(symbol)}`;
-    const boxes = [...document.querySelectorAll(`.live[data-live]:has(.live__picture ${part})`)];
+    const all = document.querySelectorAll(`.live[data-live]:has(.live__picture ${part})`);
+    const boxes = [...all].filter((box) => box.checkVisibility());
     if (boxes.length && !boxes.some(isInSight)) show(nearest(boxes, symbol), symbol, false);
   }
 
@@ -129,4 +130,20 @@
     });
     phrase.replaceChildren(button);
   }
+
+  // ---- A figure that stays beside the text ----------------------------------------------------
+
+  // Where the text has marks for its faces and the window has room, its scripts are fetched.
+  const { src } = document.currentScript;
+  const roomy = matchMedia("(min-width: 80em) and (min-height: 42em)");
+  function fetchCompanion() {
+    if (!roomy.matches) return roomy.addEventListener("change", fetchCompanion, { once: true });
+    for (const name of ["data/companion", "companion", "beside"]) {
+      const script = document.createElement("script");
+      script.src = src.replace("ties.js", `${name}.js`);
+      script.async = false; // one after the other
+      document.head.append(script);
+    }
+  }
+  if (document.querySelector("[data-face]")) addEventListener("load", fetchCompanion);
 })();

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 import tinycss2
 from matplotlib.image import imread
-from playwright.sync_api import Browser, Locator, expect
+from playwright.sync_api import Browser, Locator, Page, expect
 
-from tests.site.browser import PHONE, visit
+from tests.site.browser import DESK, PHONE, visit
 from website.build import notebooks_of_the_book
 from website.built_site import PAGES, ROOT, SITE, chapters, parsed
 
@@ -215,3 +215,104 @@ def test_prepared_drawings_say_what_they_show(browser: Browser) -> None:
                 slider.press("ArrowLeft" if at_the_end else "ArrowRight")
                 expect(says).not_to_have_text(before)
                 assert len(before) > 30, before
+
+
+# ---- The table that stays beside the tour
+
+BESIDE = "[data-beside] > .live"
+FACES = ["table", "products", "", "learned", "added", "turned", ""]
+# To where a mark of the text stands at the top of the window; -1 is the figure before the first.
+SCROLL_TO = """(which) => {
+  const marks = document.querySelectorAll("[data-face]");
+  const place = which < 0 ? document.querySelector("#fig-tour-table") : marks[which];
+  scrollTo(0, place.getBoundingClientRect().top + scrollY - 0.3 * innerHeight);
+}"""
+SHIFT = """() => {
+  window.shift = 0;
+  new PerformanceObserver((list) => list.getEntries().forEach((one) => (shift += one.value)))
+    .observe({ type: "layout-shift" });
+}"""
+
+
+def face_of(page: Page) -> str:
+    """Which face shows, by what it says at the step 3."""
+    says = page.locator(f"{BESIDE} .live__says").filter(visible=True)
+    if not says.count():
+        return ""
+    words = {"every row as far": "table", "as before": "products", "misses it": "learned"}
+    words |= {"“": "added", "as it did": "turned"}
+    return next(face for word, face in words.items() if word in says.inner_text())
+
+
+def test_the_table_stays_beside_the_tour_with_the_step_that_it_was_pulled_by(
+    browser: Browser,
+) -> None:
+    with visit(browser, (SITE / "book/tour.html").as_uri(), **DESK) as page:
+        table = page.locator("#fig-tour-table .live[data-live]")
+        step = table.locator('input[data-key="step"]')
+        step.evaluate(
+            "one => (one.value = 3, one.dispatchEvent(new Event('input', { bubbles: true })))"
+        )
+        page.evaluate(SHIFT)
+        outline = page.locator(".bd-sidebar-secondary")
+        for which in (*range(7), *range(6, -1, -1)):
+            page.evaluate(SCROLL_TO, which)
+            beside = page.locator(BESIDE).filter(visible=True)
+            expect(beside).to_have_count(1 if FACES[which] else 0)
+            page.wait_for_timeout(100)
+            assert face_of(page) == FACES[which]
+            folded = outline.evaluate("one => one.classList.contains('hide')")
+            assert folded == bool(FACES[which])
+            if beside.count():
+                expect(beside).to_be_in_viewport(ratio=1)
+                assert beside.evaluate(COVERED) == []
+        page.locator(f'{BESIDE} input[data-key="step"]').press("ArrowRight")
+        page.evaluate(SCROLL_TO, -1)
+        expect(step).to_have_value("3.1")  # the reader returns, and finds it as it was left
+        expect(page.locator(BESIDE)).to_be_hidden()
+        assert page.evaluate("shift") <= 0.02
+
+
+# What of the text or of the folded outline the figure lies on, in pixels.
+COVERED = """(figure) => {
+  const mine = figure.getBoundingClientRect();
+  const others = document.querySelectorAll("article :is(p, figure, pre), .bd-sidebar-secondary");
+  return [...others].filter((one) => one.checkVisibility()).filter((one) => {
+    const its = one.getBoundingClientRect();
+    return its.left < mine.right - 1 && mine.left < its.right - 1 &&
+      its.top < mine.bottom - 1 && mine.top < its.bottom - 1;
+  }).map((one) => one.textContent.slice(0, 40));
+}"""
+
+
+def test_the_outline_opens_over_the_table_for_the_keyboard(browser: Browser) -> None:
+    with visit(browser, (SITE / "book/tour.html").as_uri(), **DESK) as page:
+        page.evaluate(SCROLL_TO, 0)
+        expect(page.locator(BESIDE)).to_be_visible()
+        link = page.locator(".bd-sidebar-secondary nav a").nth(5)
+        link.focus()
+        expect(page.locator(".bd-sidebar-secondary nav")).to_have_css("opacity", "1")
+        on_top = """one => {
+          const { left, top } = one.getBoundingClientRect();
+          return one.contains(document.elementFromPoint(left + 5, top + 5));
+        }"""
+        page.wait_for_function(f"one => ({on_top})(one)", arg=link.element_handle())
+
+
+def test_no_table_stands_beside_the_tour_on_a_phone_on_paper_or_without_scripts(
+    browser: Browser,
+) -> None:
+    address = (SITE / "book/tour.html").as_uri()
+    with visit(browser, address, **PHONE) as page:
+        expect(page.locator(".live:not([data-live])")).to_have_count(0)
+        page.evaluate(SCROLL_TO, 0)
+        assert page.locator("[data-beside], script[src*=companion]").count() == 0
+    with visit(browser, address, **DESK) as page:
+        page.evaluate(SCROLL_TO, 0)
+        expect(page.locator(BESIDE)).to_be_visible()
+        page.emulate_media(media="print")
+        expect(page.locator(BESIDE)).to_be_hidden()
+    with browser.new_page(java_script_enabled=False, **DESK) as page:
+        page.goto(address)
+        assert page.locator("[data-beside]").count() == 0
+        expect(page.locator("[data-face]").first).to_be_attached()

@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 import torch
 from playwright.sync_api import Browser, Locator, Page, expect
+from scipy.linalg import block_diag
 
 from pe_book import live, minilm, plots
 from pe_book.attention import softmax
@@ -316,6 +317,65 @@ def test_table_is_moved_by_the_library_s_matrix(bench: Page) -> None:
         )
 
 
+def test_each_face_of_the_companion_is_the_library_s(bench: Page, model: minilm.MiniLM) -> None:
+    """With its data before they were rounded; and nearly so with those that it has."""
+    made = make.companion(model)
+    data = {name: value.tolist() for name, value in made.items()}
+    faces = ["table", "products", "learned", "added", "turned"]
+    states = [{"face": face, "step": step} for face in faces for step in (-12, -0.3, 0, 3)]
+    places, shared = np.arange(30), {"base": 16, "dtype": np.float64}
+    _, values, vectors = make.hands(model)
+    rounded = ask_of(bench, "companion", states)
+    for (state, found), (_, near) in zip(
+        ask_of(bench, "companion", states, **data), rounded, strict=True
+    ):
+        face, step = state["face"], state["step"]
+        rows = pe.sinusoidal_encoding(places + step, 16, **shared)
+        matrix = rows @ rows.T
+        if face == "table":
+            matrix = pe.rotation_matrix(step, 16, base=16)
+        elif face == "added":
+            order = [0, 1, 2, 0, 3, 4, 0, 3, 2, 0, 1]  # the dog sees the cat and the cat sees …
+            rows = made["words"][order] + rows[:11]
+            matrix = rows @ rows.T
+        elif face == "turned":
+            rows, keys = (
+                pe.rotate(np.tile(row, (30, 1)), places + step, base=16, layout="interleaved")
+                for row in made["head"]
+            )
+            matrix = rows @ keys.T
+        elif face == "learned":
+            rows = interleaved(make.hands(model)[0][:30] @ vectors * values**step)
+            turns = [[[v.real, -v.imag], [v.imag, v.real]] for v in values**step]
+            matrix = block_diag(*turns)
+        np.testing.assert_allclose(found["rows"], rows, atol=1e-12)
+        np.testing.assert_allclose(found["matrix"], matrix, atol=1e-11)
+        np.testing.assert_allclose(near["rows"], found["rows"], atol=1e-3)
+        np.testing.assert_allclose(near["matrix"], found["matrix"], atol=1e-2)
+
+
+def interleaved(hands: Any) -> Any:
+    """Complex numbers as pairs of a sine and a cosine."""
+    return np.stack([hands.imag, hands.real], axis=-1).reshape(len(hands), -1)
+
+
+def test_the_hands_of_the_companion_are_turned_by_the_matrix_of_all_rows(
+    model: minilm.MiniLM,
+) -> None:
+    ten, values, vectors = make.hands(model)
+    three_on = ten @ np.linalg.matrix_power(make.shift(ten), 3) @ vectors
+    np.testing.assert_allclose(three_on, ten @ vectors * values**3, atol=1e-9)
+
+
+def test_what_the_companion_says_stays_where_all_rows_move(bench: Page) -> None:
+    """The dot products of codes, and the scores of queries that are turned; not those of sums."""
+    for face, stays in (("products", True), ("turned", True), ("added", False)):
+        states = [{"face": face, "step": step} for step in (0, 5)]
+        (_, before), (_, after) = ask_of(bench, "companion", states)
+        assert np.allclose(before["matrix"], after["matrix"]) == stays
+        assert not np.allclose(before["rows"], after["rows"])
+
+
 def test_digits_are_binary_and_their_waves_step_evenly(bench: Page) -> None:
     places = np.arange(32)
     bits = places[:, None] >> np.arange(4) & 1
@@ -427,6 +487,7 @@ def test_stills_are_what_a_browser_draws(bench: Page) -> None:
         live.exchange("01534267"),
         live.table(6.4, transposed="00001000"),
         live.crank(380),
+        live.companion("added", step=3),
         live.frames(draw, [0, 1, 2], start=1, **one),
         live.frames(draw, [0, 1], buttons=True, **one),
         live.frames2(draw, ([0, 1], [0, 2]), **two),
@@ -794,6 +855,53 @@ def test_a_finger_exchanges_two_numbers(browser: Browser) -> None:
         (x, y), end = middle(five), middle(two)
         swipe(figure.page, (x, y), (x - 30, y), ((x + end[0]) / 2, y), end)
         expect(figure.locator(".live__says")).to_contain_text("“.” looks at “dog”")
+
+
+def test_a_face_of_the_companion_comes_slowly_and_keeps_the_step(browser: Browser) -> None:
+    """And at once where motion is not wanted."""
+    watch = """() => new Promise((resolve) => {
+      const seen = [];
+      const started = performance.now();
+      const look = () => {
+        const fades = document.querySelectorAll(".live-picture--wide > g[opacity]");
+        seen.push(...[...fades].map((one) => Number(one.getAttribute("opacity"))));
+        if (performance.now() < started + 600) requestAnimationFrame(look);
+        else resolve(seen);
+      };
+      const set = new CustomEvent("set-state", { detail: { face: "products" } });
+      document.querySelector(".live").dispatchEvent(set);
+      look();
+    })"""
+    for calm in (False, True):
+        with staged(browser, live.companion(step=3), calm=calm) as figure:
+            faded = figure.page.evaluate(watch)
+            assert any(0 < one < 1 for one in faded) != calm
+            expect(shown(figure).locator("g[opacity]")).to_have_count(0)
+            expect(figure.locator(".live__value").first).to_have_text("3")
+            expect(figure.locator(".live__says")).to_contain_text("as before")
+
+
+def test_the_companion_is_pulled_turned_and_tapped(browser: Browser) -> None:
+    with staged(browser, live.companion("turned"), PHONE | {"has_touch": True}) as figure:
+        page, picture, values = figure.page, shown(figure, "narrow"), figure.locator(".live__value")
+        place = picture.locator('[data-handle="table"]').bounding_box()
+        assert place
+        row = place["height"] / 30
+        x, y = place["x"] + 50, place["y"] + 20.5 * row
+        swipe(page, (x, y), (x, y - 2 * row), (x, y - 4 * row))
+        expect(values).to_have_text(["4", "20"])
+        expect(figure.locator(".live__says")).to_contain_text("as it did at 20 and 17")
+        square = picture.locator('[data-handle="matrix"]').bounding_box()
+        assert square
+        swipe(page, (square["x"] + 20, square["y"] + square["height"] * 5.5 / 30))
+        expect(values).to_have_text(["4", "5"])
+        cx, cy = middle(picture.locator(".dial").nth(2))
+        before = float(values.first.inner_text())
+        places = [(cx + 9 * np.sin(a), cy - 9 * np.cos(a)) for a in np.arange(0, 1.5, 0.25)]
+        swipe(page, *places)
+        assert float(values.first.inner_text().replace("−", "-")) != before
+        figure.locator('input[data-key="step"]').press("Home")
+        expect(values.first).to_have_text("−12")
 
 
 def test_a_table_that_is_pulled_by_any_amount(browser: Browser) -> None:

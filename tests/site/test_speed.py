@@ -10,7 +10,7 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from tests.site.browser import DESK, PHONE, SETTLE, visit
-from website.built_site import PAGES, SITE, chapters, parsed
+from website.built_site import PAGES, SITE, SIZES_OF_FILES, chapters, parsed
 
 CHAPTERS = chapters()
 ROTATION = CHAPTERS[2]
@@ -26,6 +26,7 @@ MOST_LETTERS = 600  # of the script that asks for the search
 BELOW_THE_END = """() => document.documentElement.scrollHeight
   - Math.max(...[...document.body.children].map((part) => part.getBoundingClientRect().bottom))
   - scrollY"""
+MOST_BYTES_OF_THE_TOUR = 300_000
 UNLOADED_FACES = """async () => {
   await document.fonts.ready;
   return [...document.fonts]
@@ -117,3 +118,14 @@ def test_what_searches_comes_when_the_field_opens(browser: Browser, url: str) ->
     assert "search-option" not in (SITE / "_static/site.css").read_text(encoding="utf-8")
     asks = [one.text for one in parsed(SITE / ROTATION).select("script") if "search" in one.text]
     assert len("".join(asks)) < MOST_LETTERS
+
+
+def test_the_tour_is_light_and_brings_a_phone_nothing_that_it_does_not_show(
+    browser: Browser, url: str
+) -> None:
+    with visit(browser, f"{url}book/tour.html", **PHONE) as page:
+        expect(page.locator(".live:not([data-live])")).to_have_count(0)
+        page.evaluate(SETTLE)
+        sizes = page.evaluate(SIZES_OF_FILES)
+        assert sum(size for size, _ in sizes) <= MOST_BYTES_OF_THE_TOUR, sorted(sizes)[-8:]
+        assert not [name for _, name in sizes if "companion" in name or "beside" in name]
