@@ -28,7 +28,7 @@ def test_pages_ask_for_the_search_as_it_is(tmp_path: Path) -> None:
     folder = (tmp_path / ADDRESS).parent
     folder.mkdir()
     app: Any = SimpleNamespace(env=SimpleNamespace(found_docs=set()))
-    asked = []
+    asked: list[str] = []
     for script in ("first", "second", "second"):
         (folder / "search_field.js").write_text(script, encoding="utf-8")
         site = Site(app, tmp_path, {tmp_path / "page.html": f"search.js?v={VERSION}"})

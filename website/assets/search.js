@@ -24,7 +24,8 @@ const peSearch = (() => {
   // A sentence that begins so speaks of something in the sentence before, and one with such a word of
   // a picture.
   const LEANS = new RegExp(
-    "^(?:no|yes|let|suppose|needs|so|but|and|then|therefore|however|both|here|there|such|instead)\\b|" +
+    "^\\(\\d|" +
+      "^(?:no|yes|let|suppose|needs|so|but|and|then|therefore|however|both|here|there|such|instead)\\b|" +
       "^(?:otherwise|again)\\b|" +
       "^(?:\\S+ ){0,4}?(?:it|its|they|their|them|these|those|that of)\\b|" +
       "^(?:\\S+ ){0,4}?this\\b(?! (?:page|chapter|book))|" +

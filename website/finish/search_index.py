@@ -46,6 +46,10 @@ FURNITURE = """script, style, svg, .headerlink, .caption-number, .section-number
     .cell_output > :not(figure), .cell-mark, .checked-by-running, .reading-line,
     details.hide, .toctree-wrapper, .bd-sidenav, #references, #what-comes-next, .citation .label,
     .finding > .grade, p > a:last-child[href*='korean.html#']"""
+# Pages of which each place is quoted with its opening alone: what their cells test would outweigh
+# the chapters. The opening is as many sentences as fit, and one at least.
+BRIEF_PAGES = "book/checks/"
+OPENING = re.compile(r"(?:.{1,160}|.*?)[.?!][)”]*(?=\s|$)")
 # What is searched but never quoted, since it does not stand alone.
 UNQUOTED = "figure, table, pre, .exercise, .solution, .proof-text"
 PROSE = "p, dd, li"
@@ -91,8 +95,11 @@ def in_brackets(text: str) -> str:
     return text if re.fullmatch(r"\w+|.", text) else f"({text})"
 
 
-def read_page(text: str) -> dict[str, Any]:
-    """The title of an article, and its places: each with its names, its prose, its other words."""
+def read_page(text: str, brief: bool = False) -> dict[str, Any]:
+    """The title of an article, and its places: each with its names, its prose, its other words.
+
+    Of a brief page the prose is an opening. It is found by its words all the same.
+    """
     article = BeautifulSoup(DRAWN.sub(formula_as_line, PICTURE.sub("", text)), "html.parser")
     for paragraph in article.select("dl.glossary > dd > p:not(:first-of-type)"):
         paragraph.decompose()  # where to read more, which the search says better
@@ -111,8 +118,16 @@ def read_page(text: str) -> dict[str, Any]:
         place["prose"], place["also"] = [], []
     read_blocks(article, places)
     for place in places.values():
+        if brief:
+            whole, place["prose"] = place["prose"], openings(place["prose"])
+            place["also"] += whole
         place["also"] = other_words(place["prose"], place["also"])
     return {"title": title, "places": list(places.values())}
+
+
+def openings(prose: list[str]) -> list[str]:
+    """The opening of the first paragraph that has one."""
+    return [found[0] for text in prose if (found := OPENING.match(text))][:1]
 
 
 def other_words(prose: list[str], others: list[str]) -> str:
@@ -221,7 +236,8 @@ def write(site: Site) -> None:
     read = {page: entry for page, entry in known_pages(path).items() if page in env.found_docs}
     for page in env.found_docs:
         if text := site.pages.get(site.path_of(page)):
-            read[page] = read_page(ARTICLE.findall(text)[0])
+            brief = page.startswith(BRIEF_PAGES)
+            read[page] = read_page(ARTICLE.findall(text)[0], brief)
     known = known_words()
     for page, entry in read.items():
         for place in entry["places"]:
