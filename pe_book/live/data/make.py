@@ -142,8 +142,11 @@ def packed(data: dict[str, Any]) -> dict[str, Any]:
 
 
 def packed_table(table: Array, bits: int) -> dict[str, Any]:
-    """Whole numbers of so many bits. Two of 12 bits are three bytes, and begin at 0. What rounds
-    the scale down leaves no room for the largest number, which then is the largest that there is."""
+    """Whole numbers of so many bits. Two of 12 bits are three bytes, and begin at 0.
+
+    What rounds the scale down leaves no room for the largest number, which then is the largest
+    that there is.
+    """
     largest = 2 ** (bits - 1) - 1
     digits = 6 if bits == 16 else 3
     scales = [float(f"{scale:.{digits}g}") for scale in np.abs(table).max(axis=1) / largest]
