@@ -323,14 +323,14 @@ def test_each_face_of_the_companion_is_the_library_s(bench: Page, model: minilm.
     data = {name: value.tolist() for name, value in made.items()}
     faces = ["table", "products", "learned", "added", "turned"]
     states = [{"face": face, "step": step} for face in faces for step in (-12, -0.3, 0, 3)]
-    places, shared = np.arange(30), {"base": 16, "dtype": np.float64}
+    places = np.arange(30)
     _, values, vectors = make.hands(model)
     rounded = ask_of(bench, "companion", states)
     for (state, found), (_, near) in zip(
         ask_of(bench, "companion", states, **data), rounded, strict=True
     ):
         face, step = state["face"], state["step"]
-        rows = pe.sinusoidal_encoding(places + step, 16, **shared)
+        rows: Any = pe.sinusoidal_encoding(places + step, 16, base=16, dtype=np.float64)
         matrix = rows @ rows.T
         if face == "table":
             matrix = pe.rotation_matrix(step, 16, base=16)
