@@ -62,7 +62,7 @@ peLive.define("companion", (data) => {
       rows: tableOf(data.learned).map((row) => [...row]),
       first: 1,
       full: 1.4,
-      names: ["MiniLM’s rows", "One matrix moves every row"],
+      names: ["MiniLM’s rows", "One matrix moves all"],
       matrix: (step) => wholeOf(blocksOf(FACES.learned, step)),
     },
     added: {
