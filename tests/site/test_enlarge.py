@@ -37,7 +37,7 @@ def test_a_figure_is_shown_whole_with_its_caption(page: Page) -> None:
     box = opened(page)
     expect(box.locator("img")).to_be_in_viewport(ratio=1)
     expect(box.locator("figcaption")).to_be_in_viewport(ratio=1)
-    expect(box.locator("figcaption")).to_contain_text("Fig. 5")
+    expect(box.locator("figcaption")).to_contain_text("Fig. 9")
 
 
 def test_a_second_press_makes_it_larger_and_a_third_shows_it_whole(page: Page) -> None:

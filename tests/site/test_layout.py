@@ -220,7 +220,7 @@ def test_prepared_drawings_say_what_they_show(browser: Browser) -> None:
 # ---- The table that stays beside the tour
 
 BESIDE = "[data-beside] > .live"
-FACES = ["table", "products", "", "learned", "added", "turned", ""]
+FACES = ["table", "products", "added", "turned", "", "learned", ""]
 # To where a mark of the text stands at the top of the window; -1 is the figure before the first.
 SCROLL_TO = """(which) => {
   const marks = document.querySelectorAll("[data-face]");
