@@ -31,6 +31,9 @@
 
   const figure = () => place.firstChild;
   const set = (box, detail) => box.dispatchEvent(new CustomEvent("set-state", { detail }));
+  /** What the sliders of a figure stand at: those of the table and of the companion have one name. */
+  const stateOf = (box) =>
+    Object.fromEntries([...box.querySelectorAll("input")].map((one) => [one.dataset.key, one.value]));
   function begin() {
     Object.assign(state, peLive.defaults(peLive.kinds.companion({})));
     peLive.render({ model, el: place });
@@ -44,9 +47,8 @@
     const now = marks.findLastIndex((mark) => mark.getBoundingClientRect().top < READ * innerHeight);
     const shown = (roomy.matches && marks[now]?.dataset.face) || "";
     if (shown && !figure()) begin();
-    const shared = ({ step, x }) => ({ step, x });
-    if (shown && last < 0) set(figure(), shared(JSON.parse(table.dataset.state)));
-    if (now < 0 && last >= 0 && figure()) set(table, shared(state));
+    if (shown && last < 0) set(figure(), stateOf(table));
+    if (now < 0 && last >= 0 && figure()) set(table, stateOf(figure()));
     last = shown || now < 0 ? now : last;
     if (shown === face) return;
     face = shown;

@@ -21,8 +21,8 @@ const peDraw = (() => {
   /** Numbers of 12 bits, two in three bytes. */
   const twelve = (bytes) =>
     Int16Array.from({ length: (bytes.length * 2) / 3 }, (_, k) => {
-      const [a, b, c] = bytes.subarray(3 * (k >> 1));
-      return (k % 2 ? ((b & 15) << 8) | c : (a << 4) | (b >> 4)) - 2048;
+      const at = (3 * k) >> 1;
+      return ((((bytes[at] << 8) | bytes[at + 1]) >> (k % 2 ? 0 : 4)) & 4095) - 2048;
     });
 
   /** The rows of a table, given as such or packed by data/make.py. */

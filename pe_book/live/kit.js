@@ -480,11 +480,8 @@ ${formulaHtml(spec, state, false)}<div class="live__controls">${controls.join(""
       data: data ? JSON.parse(data.textContent) : {},
     };
     const nothing = () => {};
-    const state = JSON.parse(box.dataset.state);
-    const set = (name, value) => (traits[name] = state[name] = value);
-    const tell = () => (box.dataset.state = JSON.stringify(state)); // for what stands beside it
-    const model = { get: (name) => traits[name], set, save_changes: tell, on: nothing, off: nothing };
-    start({ ...model, address: addressOf(box) }, box);
+    const model = { get: (name) => traits[name], set: (name, value) => (traits[name] = value) };
+    start({ ...model, save_changes: nothing, on: nothing, off: nothing, address: addressOf(box) }, box);
   }
 
   /** Figures come to life one after the other once the page stands, so that none holds it up. */

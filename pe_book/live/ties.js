@@ -130,20 +130,4 @@
     });
     phrase.replaceChildren(button);
   }
-
-  // ---- A figure that stays beside the text ----------------------------------------------------
-
-  // Where the text has marks for its faces and the window has room, its scripts are fetched.
-  const { src } = document.currentScript;
-  const roomy = matchMedia("(min-width: 80em) and (min-height: 42em)");
-  function fetchCompanion() {
-    if (!roomy.matches) return roomy.addEventListener("change", fetchCompanion, { once: true });
-    for (const name of ["data/companion", "companion", "beside"]) {
-      const script = document.createElement("script");
-      script.src = src.replace("ties.js", `${name}.js`);
-      script.async = false; // one after the other
-      document.head.append(script);
-    }
-  }
-  if (document.querySelector("[data-face]")) addEventListener("load", fetchCompanion);
 })();

@@ -17,7 +17,7 @@ from website.built_site import PAGES, ROOT, SITE, SIZES_OF_FILES, parsed
 from website.finish import search_index
 
 CHAPTER, GLOSSARY, NOTATION = "book/rotation.html", "book/glossary.html", "book/notation.html"
-WORD = "North"  # of the chapter's text, and of few other pages'
+WORD = "clockwise"  # of the chapter's text, and of few other pages'
 # What readers bring, and the page that must come first.
 ANSWERS = {
     "rotate_half": "rope_in_your_model",

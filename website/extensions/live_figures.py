@@ -21,6 +21,7 @@ from pe_book.live.still import KIT, files_of
 VIEW = "application/vnd.jupyter.widget-view+json"
 MODEL = re.compile(r'"model_id": "(\w+)"')
 COMMENTS = re.compile(r"^ *(?://[^\n]*|/\*.*?\*/)\n", re.MULTILINE | re.DOTALL)
+AT_THE_END = re.compile(r" +// [^\n\"'`]*$", re.MULTILINE)  # of a line, and surely in no text
 BOX = re.compile(r'<div class="live" data-figure="(\w+)"')
 
 
@@ -70,6 +71,8 @@ def load_kinds(app: Sphinx, page: str, template: str, context: dict[str, Any], _
     for name in (*KIT, *(name for kind in kinds for name in files_of(kind))):
         app.add_js_file(f"live/{name}.js", loading_method="defer", priority=300)
     app.add_js_file("live/ties.js", loading_method="defer", priority=310)
+    if "data-face=" in context["body"]:
+        app.add_js_file("live/margin.js", loading_method="defer", priority=310)
     app.add_css_file("live/kit.css", priority=900)
 
 
@@ -84,8 +87,8 @@ def copy_files(app: Sphinx) -> None:
 
 
 def without_comments(script: str) -> str:
-    """A script without the comments that have lines of their own: a sixth of what is sent."""
-    return COMMENTS.sub("", script)
+    """A script without its comments: a fifth of what is sent."""
+    return AT_THE_END.sub("", COMMENTS.sub("", script))
 
 
 def setup(app: Sphinx) -> dict[str, bool]:
