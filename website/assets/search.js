@@ -265,7 +265,11 @@ const peSearch = (() => {
     if (place.page.name === "book/glossary" && place.anchor) return place.prose[0];
     const passages = passagesFor(place, wishes);
     const [best] = passages
-      .map(({ first, text }) => ({ text, worth: worthQuoting(first, telling) }))
+      // What answers may need the sentence before it: then the passage is worth half as much.
+      .map(({ first, text }) => ({
+        text,
+        worth: Math.max(worthQuoting(first, telling), 0.5 * worthQuoting(text, telling)),
+      }))
       .toSorted((a, b) => b.worth - a.worth);
     // Half an answer says less of a page than its opening does, which is its finding.
     return best.worth > (place.anchor ? 0 : 0.5) ? best.text : passages[0].text;
