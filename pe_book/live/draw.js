@@ -18,20 +18,12 @@ const peDraw = (() => {
       ? String(value).replace("-", "−").replace(/\B(?=(\d{3})+$)/g, ",")
       : fixed(value, 1);
 
-  /** Numbers of 12 bits, two in three bytes. */
-  const twelve = (bytes) =>
-    Int16Array.from({ length: (bytes.length * 2) / 3 }, (_, k) => {
-      const at = (3 * k) >> 1;
-      return ((((bytes[at] << 8) | bytes[at + 1]) >> (k % 2 ? 0 : 4)) & 4095) - 2048;
-    });
-
   /** The rows of a table, given as such or packed by data/make.py. */
   function tableOf(table) {
     if (Array.isArray(table)) return table;
-    const { bits, columns, scales, numbers } = table;
+    const { columns, scales, numbers } = table;
     const bytes = Uint8Array.from(atob(numbers), (sign) => sign.charCodeAt(0));
-    const kinds = { 8: Int8Array, 16: Int16Array };
-    const whole = bits === 12 ? twelve(bytes) : new kinds[bits](bytes.buffer);
+    const whole = new Int16Array(bytes.buffer);
     return scales.map((scale, row) =>
       Float64Array.from(whole.subarray(row * columns, (row + 1) * columns), (number) => number * scale)
     );

@@ -1,10 +1,13 @@
 // “The dog bit the man.” as MiniLM reads it, a tag with its number under each word, and above the
-// words where the third head of the first layer looks. All of it is computed here, from rows and
-// matrices of the model (data/exchange.js): word plus number, LayerNorm, query times key, softmax.
+// words where the third head of the first layer looks. All of it is computed here, from what the
+// head makes of each word and of each number (data/exchange.js): word plus number, LayerNorm, query
+// times key, softmax.
 peLive.define("exchange", (data) => {
   const { circle, fixed, g, path, r1, rect, tableOf, text } = peDraw;
-  const { tokens, epsilon, b_q, b_k } = data;
-  const [words, positions, w_q, w_k] = [data.words, data.positions, data.w_q, data.w_k].map(tableOf);
+  const { tokens, b_q, b_k } = data;
+  const [token_q, token_k, position_q, position_k, deviations] = [
+    data.token_q, data.token_k, data.position_q, data.position_k, data.deviations,
+  ].map(tableOf); // prettier-ignore
   const COUNT = tokens.length;
   const PLACES = Array.from({ length: COUNT }, (_, place) => place);
   const HOME = PLACES.join("");
@@ -14,16 +17,6 @@ peLive.define("exchange", (data) => {
 
   // ---- The head -------------------------------------------------------------------------------
 
-  const mean = (row) => row.reduce((sum, value) => sum + value, 0) / row.length;
-  /** A row with mean 0 and variance 1; gain and bias are part of the matrices. */
-  function normed(row) {
-    const middle = mean(row);
-    const centred = row.map((value) => value - middle);
-    const size = Math.sqrt(mean(centred.map((value) => value * value)) + epsilon);
-    return centred.map((value) => value / size);
-  }
-  const times = (row, matrix, bias) =>
-    bias.map((start, column) => row.reduce((sum, value, k) => sum + value * matrix[k][column], start));
   const dot = (a, b) => a.reduce((sum, value, k) => sum + value * b[k], 0);
   function softmax(scores) {
     const most = Math.max(...scores);
@@ -31,15 +24,15 @@ peLive.define("exchange", (data) => {
     const sum = powers.reduce((a, b) => a + b);
     return powers.map((power) => power / sum);
   }
-  /** Query and key of each sum of a word and a number that was asked for. */
-  const known = new Map();
+  /** A query or a key of the sum of a word and a number, which the LayerNorm divides by σ. */
+  const vector = (ofWord, ofNumber, bias, deviation) =>
+    bias.map((start, k) => start + (ofWord[k] + ofNumber[k]) / deviation);
   function queryAndKey(word, position) {
-    const name = `${word} ${position}`;
-    if (!known.has(name)) {
-      const row = normed(words[word].map((value, k) => value + positions[position][k]));
-      known.set(name, [times(row, w_q, b_q), times(row, w_k, b_k)]);
-    }
-    return known.get(name);
+    const deviation = deviations[word][position];
+    return [
+      vector(token_q[word], position_q[position], b_q, deviation),
+      vector(token_k[word], position_k[position], b_k, deviation),
+    ];
   }
   const wordAt = ({ words: order, given }, place) => (given === "same" ? SAME : Number(order[place]));
   const numberAt = ({ tags }, place) => Number(tags[place]);

@@ -26,7 +26,7 @@ MOST_LETTERS = 600  # of the script that asks for the search
 BELOW_THE_END = """() => document.documentElement.scrollHeight
   - Math.max(...[...document.body.children].map((part) => part.getBoundingClientRect().bottom))
   - scrollY"""
-MOST_BYTES_OF_THE_TOUR = 300_000
+MOST_BYTES_OF_THE_TOUR = 280_000
 UNLOADED_FACES = """async () => {
   await document.fonts.ready;
   return [...document.fonts]

@@ -1,10 +1,9 @@
 """Make companion.js, crank.js and exchange.js here, from the extract in book/data/minilm.
 
-    python -m pe_book.live.data.make
+    python pe_book/live/data/make.py
 
-What three live figures compute with, small enough for the first view of a page. Rows are rounded
-to 16 or 12 bits, and the matrices of one head to 8 bits, each row of a matrix with a scale of its
-own. A test compares the files with what this script makes.
+What three live figures compute with, small enough for the first view of a page. Tables are rounded
+to 16 bits, each row with a scale of its own. A test compares the files with what this script makes.
 """
 
 import json
@@ -24,7 +23,6 @@ EXTRACT = FOLDER.parents[2] / "book" / "data" / "minilm"
 HEAD = 2  # the third
 FIRST, LAST, HALF = 1, 506, 250  # positions: the others are longer than nearly all of these
 DIRECTIONS, HANDS = 10, 4
-BITS = {"words": 12, "positions": 12, "w_q": 8, "w_k": 8}  # of a number of these; of others 16
 SHOWN, KINDS_OF_WORDS, WIDTH = 30, 5, 16  # of the table that stays beside the tour
 NOTE = """// {what} all-MiniLM-L6-v2 (Apache License 2.0),
 // made by pe_book/live/data/make.py from the extract in book/data/minilm, and rounded there.
@@ -40,7 +38,7 @@ def files() -> dict[str, str]:
     """The text of each file, by its name."""
     model = minilm.load(EXTRACT)
     whats = {
-        "exchange": "Rows of tokens and positions, and the third head of the first layer, of",
+        "exchange": "What the third head of the first layer makes of tokens and of positions, from",
         "crank": "The ten strongest coordinates of the positions, and their matrices, of",
         "companion": "Random words and a random head, and thirty positions of",
     }
@@ -57,27 +55,36 @@ def files() -> dict[str, str]:
 
 
 def exchange(model: minilm.MiniLM) -> dict[str, Any]:
-    """What one head needs of the sentence: rows before the LayerNorm, and its two matrices.
+    """What one head makes of each token and of each position of the sentence.
 
-    The gain and the bias of the LayerNorm are made part of the matrices: (γ ∘ n + β)W + b is
-    n(γ ∘ W) + (βW + b). The token type is added to the rows of the words. ``positions`` ends with
-    the mean of all rows of the table.
+    Up to the standard deviation σ by which the LayerNorm divides, the query of a sum is the sum of
+    two queries: with rows t and p less their means, and gain and bias of the LayerNorm made part of
+    matrix and bias, it is (tW + pW) / σ + b. So 32 numbers for each t and each p are enough, and σ
+    for each pair of them. The token type is added to the rows of the tokens. The last of the
+    positions is the mean of all rows of the table.
     """
-    tokens = model.sentences[0]
     arrays = model.arrays
+    tokens = model.sentences[0]
     length = len(arrays["b_q"]) // model.provenance["heads"]
     of_head = slice(HEAD * length, (HEAD + 1) * length)
-    data: dict[str, Any] = {
-        "tokens": tokens,
-        "epsilon": model.provenance["layer_norm_epsilon"],
-        "words": model.word_rows(tokens) + arrays["token_type"],
-        "positions": np.vstack([model.positions[: len(tokens)], model.positions.mean(axis=0)]),
-    }
+    token_rows = centred(model.word_rows(tokens) + arrays["token_type"])
+    rows = model.positions
+    position_rows = centred(np.vstack([rows[: len(tokens)], rows.mean(axis=0)]))
+    sums = token_rows[:, None] + position_rows
+    variances = (sums**2).mean(axis=-1) + model.provenance["layer_norm_epsilon"]
+    data: dict[str, Any] = {"tokens": tokens, "deviations": np.sqrt(variances)}
     for name in ("q", "k"):
         matrix = arrays[f"w_{name}"][:, of_head]
-        data[f"w_{name}"] = arrays["norm_gain"][:, None] * matrix
+        gained = arrays["norm_gain"][:, None] * matrix
+        data[f"token_{name}"] = token_rows @ gained
+        data[f"position_{name}"] = position_rows @ gained
         data[f"b_{name}"] = arrays["norm_bias"] @ matrix + arrays[f"b_{name}"][of_head]
     return data
+
+
+def centred(rows: Array) -> Array:
+    """Each row less its mean."""
+    return np.asarray(rows - rows.mean(axis=-1, keepdims=True))
 
 
 def crank(model: minilm.MiniLM) -> dict[str, Any]:
@@ -137,31 +144,23 @@ def packed(data: dict[str, Any]) -> dict[str, Any]:
         elif value.ndim == 1:
             made[name] = [float(f"{number:.7g}") for number in value]
         else:
-            made[name] = packed_table(value, BITS.get(name, 16))
+            made[name] = packed_table(value)
     return made
 
 
-def packed_table(table: Array, bits: int) -> dict[str, Any]:
-    """Whole numbers of so many bits. Two of 12 bits are three bytes, and begin at 0.
+def packed_table(table: Array) -> dict[str, Any]:
+    """Whole numbers of 16 bits.
 
     What rounds the scale down leaves no room for the largest number, which then is the largest
     that there is.
     """
-    largest = 2 ** (bits - 1) - 1
-    digits = 6 if bits == 16 else 3
-    scales = [float(f"{scale:.{digits}g}") for scale in np.abs(table).max(axis=1) / largest]
-    numbers = np.rint(table / np.array(scales)[:, None]).clip(-largest, largest).astype(np.int64)
-    if bits == 12:
-        first, second = numbers.reshape(-1, 2).T + largest + 1
-        parts = [first >> 4, (first & 15) << 4 | second >> 8, second & 255]
-        written = np.stack(parts, axis=1).astype(np.uint8)
-    else:
-        written = numbers.astype(f"<i{bits // 8}")
+    largest = 2**15 - 1
+    scales = [float(f"{scale:.6g}") for scale in np.abs(table).max(axis=1) / largest]
+    numbers = np.rint(table / np.array(scales)[:, None]).clip(-largest, largest).astype("<i2")
     return {
-        "bits": bits,
         "columns": table.shape[1],
         "scales": scales,
-        "numbers": b64encode(written.tobytes()).decode(),
+        "numbers": b64encode(numbers.tobytes()).decode(),
     }
 
 
