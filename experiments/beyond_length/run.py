@@ -242,6 +242,8 @@ def plan() -> Iterator[Run]:
     yield from (cut(text, 2) for text in first[2:])
     yield from (at_two(text, "linear") for text in first)
     yield from (copying(ORDER[1], method) for method in METHODS[:3])
+    yield from (copying(text, "yarn without factor") for text in first[:2])
+    yield from (copying(text, METHODS[k]) for text in first[2:] for k in (1, 2, 4, 0))
     yield from (at_two(text, method) for method in others for text in first[:2])
     yield from (at_four(ORDER[0], method) for method in ("yarn", "ntk"))
     yield from (copying(text, method) for text in first[1:3] for method in METHODS[:4])
