@@ -112,6 +112,8 @@ def changes(runs: list[Run], method: str, scale: int, part: str) -> dict[str, fl
     tokens, so that each of them sees at least 4,096 tokens.
     """
     last = (scale * LENGTH - LENGTH // 2, scale * LENGTH)
+    if part == "against cutting":
+        return against_cutting(runs, method, scale, *last)
     found = {}
     for text in TEXTS:
         if part == "short":
@@ -123,12 +125,26 @@ def changes(runs: list[Run], method: str, scale: int, part: str) -> dict[str, fl
                 found[text] = float(np.mean(of[0]["loss"]) - np.mean(base[0]["loss"]))
             continue
         run = reading(runs, text, method, scale)
-        other = cut(runs, text, scale) if part == "against cutting" else None
-        other = other or (None if part == "against cutting" else reading(runs, text, "none", scale))
+        other = reading(runs, text, "none", scale)
         if run and other:
             low, high = {"within": (0, LENGTH)}.get(part, last)
             found[text] = mean_loss(run, low, high) - mean_loss(other, low, high)
     return found
+
+
+def against_cutting(
+    runs: list[Run], method: str, scale: int, low: int, high: int
+) -> dict[str, float]:
+    """For each text, how far a method's loss is above that of the text cut to its end.
+
+    Mean over positions from ``low`` to below ``high``, counted from the first token of the whole
+    text. The cut text is read without scaling.
+    """
+    return {
+        text: mean_loss(run, low, high) - mean_loss(other, low, high)
+        for text in TEXTS
+        if (run := reading(runs, text, method, scale)) and (other := cut(runs, text, scale))
+    }
 
 
 def table(runs: list[Run], scale: int) -> dict[str, dict[str, Spread | None]]:
