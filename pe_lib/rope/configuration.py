@@ -576,15 +576,21 @@ class _Reader:
     # ---- What is not rotation
 
     def not_rotation(self, kinds: list[str | None]) -> list[str]:
-        said = []
-        norms = self.family.get("norms")
-        if norms:
-            where = "after" if self.family.get("norms_after") else "before"
-            hint = "" if where == "after" else " (convert them with the weights)"
-            said.append(f"{', '.join(norms)} {where} it{hint}")
+        said = self.norms()
         said.append(self.softmax_scale(kinds))
         said += self.temperature()
         return said
+
+    def norms(self) -> list[str]:
+        """Norms of queries and keys. Those after the rotation read rotated entries, so where they
+        have weights, these stand in the order of the layout as well."""
+        switch = self.family.get("norms_field")
+        if "norms" not in self.family or (switch is not None and not self.field(switch)):
+            return []
+        where = "after" if self.family.get("norms_after") else "before"
+        plain = self.family.get("norms_plain")
+        hint = "without weights" if plain else "convert them with the weights"
+        return [f"{', '.join(self.family['norms'])} {where} it ({hint})"]
 
     def softmax_scale(self, kinds: list[str | None]) -> str:
         for name, text in (

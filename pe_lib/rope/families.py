@@ -59,8 +59,11 @@ def families() -> dict[str, Family]:
         null there.
     ``axes``
         How the axes of a position are dealt to the pairs: "sections", "interleaved", "ernie".
-    ``norms``, ``norms_after``
-        The norms of queries and keys; True where they come after the rotation.
+    ``norms``, ``norms_after``, ``norms_plain``
+        The norms of queries and keys; True where they come after the rotation; True where they have
+        no weight for each entry, so that nothing of them changes with the layout.
+    ``norms_field``
+        The field that must be true for these norms to be there, if there is one.
     ``names``
         Where a field has another name in this family.
     ``defaults``

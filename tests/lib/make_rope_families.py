@@ -137,7 +137,9 @@ VARIANTS: tuple[tuple[dict[str, Any], tuple[str, ...]], ...] = (
     ),
 )
 ROTATES = re.compile(r"^_?(vision_)?apply\w*(rot|rope)\w*$")
-NORMS = re.compile(r"(^|\.)(q|k|query|key|qk)_?(layer)?_?norm$")
+# Norms of what attention multiplies; an indexer has queries and keys of its own.
+NORMS = re.compile(r"^(?!.*indexer\.)(.*\.)?(q|k|query|key|qk)_?(layer)?_?norm$")
+NORMS_FIELD = re.compile(r"^(use_)?qk_(layer)?norm$")  # a field that switches them on
 
 
 class NotRead(Exception):
@@ -214,14 +216,14 @@ def code_of(model_type: str) -> str:
     return "".join(file.read_text(encoding="utf-8") for file in sorted(files))
 
 
-def watch(model_type: str) -> Watched:
-    """The family built small, and what its rotation was called with."""
+def watch(model_type: str, also: dict[str, Any] | None = None) -> Watched:
+    """The family built small, with some fields set, and what its rotation was called with."""
     if model_type not in MODEL_MAPPING_NAMES:
         raise NotRead("no AutoModel of its own: it is a part of another family")
     reasons = []
     for extra, left in VARIANTS:
         try:
-            config = small_config(model_type, extra, left)
+            config = small_config(model_type, extra | (also or {}), left)
             with torch.device("meta"):
                 model = AutoModel.from_config(config)
         except Exception as error:  # anybody's code
@@ -626,12 +628,11 @@ def record(model_type: str) -> dict[str, Any]:
     if any(of_code(each) != of_code(first) for each in reports.values()):
         raise NotRead("its layers have different layouts")
     complete(family, first)
-    ran = set().union(*watched.norms.values())
-    norms = sorted(ran, key=lambda name: (not name.startswith("q"), name))
-    if norms:
-        family["norms"] = norms
-        if not all(call.norms_before for call in watched.calls if watched.norms.get(call.layer)):
-            family["norms_after"] = True
+    family |= norms_of(watched)
+    switch = next(filter(NORMS_FIELD.match, watched.config.to_dict()), None)
+    if switch is not None:
+        family |= norms_of(watch(model_type, {switch: True})) | {"norms_field": switch}
+        family["defaults"][switch] = getattr(watched.config, switch)
     if softmax_scales(watched.model) == {1.0}:
         family["scale"] = 1
     axes = [each.pair_axes for each in reports.values() if each.pair_axes]
@@ -640,6 +641,22 @@ def record(model_type: str) -> dict[str, Any]:
     family = fitted(family, watched, reports, bool(axes))
     if "types" in family.get("unturned", {}) and turns_without_window(model_type):
         family["unturned"]["unless_null"] = "sliding_window"
+    return family
+
+
+def norms_of(watched: Watched) -> dict[str, Any]:
+    """The norms of queries and keys that ran, where, and whether their entries have weights."""
+    ran = set().union(*watched.norms.values())
+    if not ran:
+        return {}
+    family: dict[str, Any] = {
+        "norms": sorted(ran, key=lambda name: (not name.startswith("q"), name))
+    }
+    if not all(call.norms_before for call in watched.calls if watched.norms.get(call.layer)):
+        family["norms_after"] = True
+    modules = [each for name, each in watched.model.named_modules() if NORMS.search(name)]
+    if all(weight.numel() == 1 for norm in modules for weight in norm.parameters()):
+        family["norms_plain"] = True
     return family
 
 

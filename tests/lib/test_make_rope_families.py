@@ -17,8 +17,10 @@ from pe_lib.rope import families, rotary_settings
 
 STORED = json.loads(made.TABLE.read_text(encoding="utf-8"))
 SAMPLE = [
+    "cohere",  # norms, if a field says so
     "cohere2",  # interleaved; full attention does not turn
     "deepseek_v3",  # read interleaved, written split
+    "deepseek_v32",  # an indexer with queries, keys and norms of its own
     "deepseek_v4",  # the last entries of a head; labels of its own
     "ernie4_5",
     "gemma3_text",  # two bases
@@ -27,8 +29,9 @@ SAMPLE = [
     "gpt_neox",
     "gpt_oss",  # YaRN's factor
     "gptj",  # cosines of no module: the model reads tokens at the positions wanted
+    "hunyuan_v1_dense",  # norms behind the rotation, with weights
     "llama",
-    "llama4_text",  # complex numbers; norms behind the rotation
+    "llama4_text",  # complex numbers; norms behind the rotation, without weights
     "nanochat",  # the other way round
     "qwen2_vl_text",  # sections
     "qwen3",
@@ -92,7 +95,26 @@ def test_a_wrong_record_disagrees(wrong: str) -> None:
     assert made.disagreements(config, reports, family)
 
 
-def test_settings_of_every_stored_family_name_their_norms() -> None:
-    said = "; ".join(rotary_settings({"model_type": "qwen3"}).not_rotation)
-    assert "q_norm, k_norm before it" in said
-    assert "after it" in "; ".join(rotary_settings({"model_type": "nanochat"}).not_rotation)
+@pytest.mark.parametrize(
+    ("config", "words"),
+    [
+        ({"model_type": "qwen3"}, "q_norm, k_norm before it (convert them with the weights)"),
+        (
+            {"model_type": "hunyuan_v1_dense"},
+            "query_layernorm, key_layernorm after it (convert them with the weights)",
+        ),
+        ({"model_type": "nanochat"}, "q_norm, k_norm after it (without weights)"),
+        ({"model_type": "cohere"}, None),
+        (
+            {"model_type": "cohere", "use_qk_norm": True},
+            "q_norm, k_norm before it (convert them with the weights)",
+        ),
+        ({"model_type": "llama4_text", "use_qk_norm": False}, None),
+        ({"model_type": "deepseek_v32"}, None),  # the norm is of its indexer's keys
+    ],
+)
+def test_settings_name_the_norms_and_whether_they_are_converted(
+    config: dict[str, Any], words: str | None
+) -> None:
+    said = [each for each in rotary_settings(config).not_rotation if "norm" in each]
+    assert said == ([] if words is None else [words])

@@ -118,10 +118,12 @@ SMALL = {
     "pad_token_id": None,
 }
 # A family, options, the layout of its code, and a family whose code has the other layout.
+CONVERTED = re.compile(r"\.(q|k|query|key)_(proj|norm|layernorm)\.")
 FAMILIES = [
     ("llama", {}, "split", "glm4"),
     ("qwen2", {}, "split", "glm4"),  # biases
-    ("qwen3", {}, "split", "glm4"),  # norms of each query and key
+    ("qwen3", {}, "split", "glm4"),  # norms of each query and key, before the rotation
+    ("hunyuan_v1_dense", {}, "split", "glm4"),  # after it: they read entries in the same order
     ("glm4", {"attention_bias": True}, "interleaved", "glm4_moe"),  # half of each head turns
 ]
 
@@ -142,7 +144,7 @@ def test_a_model_of_transformers_gives_the_same_logits_in_the_other_layout(
     def converted(weights: dict[str, torch.Tensor], to: Any) -> dict[str, torch.Tensor]:
         return {
             name: pet.convert_layout(weight, 16, to=to, rotary_dim=int(16 * share))
-            if re.search(r"\.[qk]_(proj|norm)\.", name)
+            if CONVERTED.search(name)
             else weight
             for name, weight in weights.items()
         }
@@ -159,7 +161,7 @@ def test_a_model_of_transformers_gives_the_same_logits_in_the_other_layout(
 
     there = converted(before, "interleaved" if layout == "split" else "split")
     assert {name for name in before if not torch.equal(before[name], there[name])} == {
-        name for name in before if re.search(r"\.[qk]_(proj|norm)\.", name)
+        name for name in before if CONVERTED.search(name)
     }
     model.load_state_dict(there)
     # The heads' entries are summed in another order, and norms of transformers work in float32.

@@ -40,6 +40,8 @@ def test_rows_that_differ_are_told_apart() -> None:
     assert ROWS["gpt_oss"]["base"] == "150,000, yarn ×32"
     assert "temperature" in ROWS["llama4_text"]["beside"]
     assert "norm" in ROWS["qwen3"]["beside"]
+    assert "where `use_qk_norm` is true" in ROWS["cohere"]["beside"]
+    assert ROWS["llama4_text"]["beside"].count("norm") == 2  # the norm, and the field
 
 
 def test_every_convention_is_on_its_page() -> None:

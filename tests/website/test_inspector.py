@@ -135,6 +135,14 @@ def test_the_examples(name: str) -> None:
     assert ("high_freq_factor must be given" in said.get("error", "")) == (name == "A damaged file")
 
 
+@pytest.mark.parametrize("value", [True, False, None, 0, 1, "x", [], {}])
+def test_norms_that_a_field_switches_on(value: Any) -> None:
+    for name in ("cohere", "llama4_text"):
+        said = check_same(json.dumps({"model_type": name, "use_qk_norm": value}))
+        switched = value if value is not None else name == "llama4_text"
+        assert ("norm" in said["lines"].split("not rotation")[1]) == bool(switched)
+
+
 # ---- Damaged files
 
 VALUES: list[Any] = [None, True, False, "x", "4", 'it\'s "a"\n é😀' * 9, -1, 0, 1, 3, 1.5, 2.0, 64]
@@ -173,6 +181,7 @@ BESIDE = [
     "attention_multiplier",
     "no_rope_layers",
     "no_rope_layer_interval",
+    "use_qk_norm",
 ]
 TYPES = ("yarn", "longrope", "llama3", "dynamic", "linear", "proportional", "ntk", "axial", "su")
 OTHERS = (
@@ -183,6 +192,7 @@ OTHERS = (
     "deepseek_v4",
     "phimoe",
     "nanochat",
+    "cohere",
 )
 FILES = [json.loads(each["config"]) for each in EXAMPLES.values()]
 FILES += [{"model_type": name} for name in OTHERS]

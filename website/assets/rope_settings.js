@@ -843,11 +843,14 @@ const ropeSettings = (() => {
     // ---- What is not rotation
 
     notRotation(kinds) {
-      const said = [];
-      const { norms, norms_after: after } = this.family;
-      if (norms?.length)
-        said.push(`${norms.join(", ")} ${after ? "after it" : "before it (convert them with the weights)"}`);
-      return [...said, this.softmaxScale(kinds), ...this.temperature()];
+      return [...this.norms(), this.softmaxScale(kinds), ...this.temperature()];
+    }
+
+    norms() {
+      const { norms, norms_after: after, norms_plain: plain, norms_field: field } = this.family;
+      if (norms === undefined || (field !== undefined && !isTrue(this.field(field)))) return [];
+      const hint = plain ? "without weights" : "convert them with the weights";
+      return [`${norms.join(", ")} ${after ? "after" : "before"} it (${hint})`];
     }
 
     softmaxScale(kinds) {

@@ -66,7 +66,7 @@ def row(name: str, family: Family, also: list[str]) -> dict[str, Any]:
         "axes": axes(family),
         "base": bases(family),
         "unturned": unturned(family, settings),
-        "beside": beside(family, settings),
+        "beside": beside(name, family, settings),
     }
 
 
@@ -142,10 +142,14 @@ def unturned(family: Family, settings: RotarySettings | None) -> str:
     return f"{words}, as `{rule['list']}` says" if "list" in rule else words
 
 
-def beside(family: Family, settings: RotarySettings | None) -> str:
+def beside(name: str, family: Family, settings: RotarySettings | None) -> str:
     """What is done to queries, keys or scores and is not rotation, but for a plain 1/√width."""
     if settings is not None:
         said = settings.not_rotation
+        field = family.get("norms_field")
+        if field is not None:
+            norms = rotary_settings({"model_type": name, field: True}).not_rotation[0]
+            said = (f"{norms} where `{field}` is true", *(each for each in said if each != norms))
         usual = {f"softmax scale 1/√{kind.head_dim}" for kind in settings.kinds}
         usual |= {" and ".join(sorted(usual)).replace(" and softmax scale", " and")}
         return "; ".join(each for each in said if each not in usual)
