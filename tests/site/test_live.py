@@ -252,7 +252,7 @@ def test_the_head_of_the_exchange_is_the_model_s_own(bench: Page, model: minilm.
 
 
 def test_the_exchange_looks_where_the_model_does(bench: Page, model: minilm.MiniLM) -> None:
-    """With rounded data the weights are the same to four decimals, and each looks at the same token."""
+    """With rounded data the weights are the same to four decimals, and so is where each looks."""
     for state, found in ask_of(bench, "exchange", states_of_the_sentence()):
         wanted = attention_of_the_third_head(model, **state)
         np.testing.assert_allclose(found["weights"], wanted, atol=1e-4)
