@@ -110,7 +110,7 @@ def _read(
     report = _with_rest_of_head(report, matrices[0], pairs)
     report = with_calls(report, caller, pairs, fit, noise, z[: len(steps)], steps)
     if not {"stale_table", "second_call", "length"} & set(report.codes):
-        report = with_linearity(report, caller, noise)
+        report = with_linearity(report, caller, matrices[0], noise)
     if {"stale_table", "second_call", "length", "not_linear"} & set(report.codes):
         report = not_tested(report, "further calls, after this fault")
     else:

@@ -206,8 +206,10 @@ def _pairs_of(report: Report) -> Pairs:
     return Pairs(np.array(report.pairs_in), np.array(report.pairs_out))
 
 
-def _predicted(report: Report, x: Floats, positions: Array) -> Floats:
-    """x (…, width) turned as was read, at positions that broadcast with its leading axes."""
+def _predicted(report: Report, first: Floats, x: Floats, positions: Array) -> Floats:
+    """x (…, width) turned as was read, at positions that broadcast with its leading axes.
+
+    What does not turn goes where M(0), the matrix ``first``, takes it at every position."""
     pairs = _pairs_of(report)
     (a, b), (c, d) = pairs.entries.T, pairs.outputs.T
     angles = np.multiply.outer(positions + report.offset, _signed(report, pairs))
@@ -215,7 +217,7 @@ def _predicted(report: Report, x: Floats, positions: Array) -> Floats:
     still_in = np.setdiff1d(np.arange(report.head_dim), pairs.entries)
     still_out = np.setdiff1d(np.arange(report.head_dim), pairs.outputs)
     y = np.zeros((*turned.shape[:-1], report.head_dim))
-    y[..., still_out] = x[..., still_in]
+    y[..., still_out] = x[..., still_in] @ first[np.ix_(still_in, still_out)]
     y[..., c], y[..., d] = turned.real, turned.imag
     return np.asarray(y, np.float64)
 
@@ -224,17 +226,19 @@ def _random(*shape: int) -> Floats:
     return np.random.default_rng(5).standard_normal(shape).astype(np.float32).astype(np.float64)
 
 
-def _tolerance(report: Report, noise: float) -> float:
-    return float(40 * noise * report.attention_factor + 1e-4)
+def _tolerance(size: float, noise: float) -> float:
+    """How far two answers with random vectors may be apart, if a unit vector is given ``size``."""
+    return 40 * noise * size + 1e-4
 
 
-def with_linearity(report: Report, caller: Caller, noise: float) -> Report:
+def with_linearity(report: Report, caller: Caller, first: Floats, noise: float) -> Report:
     """A vector that is no unit vector: turned by the same matrix?"""
     positions = np.array([0, 1, 2, 4, 8, 16, 32, 64])  # which no rounding changes
     positions = positions.clip(max=max(report.reach, 1))
     x = 3 * _random(8, caller.width)
-    y, expected = caller.rows(x, positions), _predicted(report, x, positions)
-    if np.abs(y - expected).max() <= 3 * _tolerance(report, noise) or report.notes:
+    y, expected = caller.rows(x, positions), _predicted(report, first, x, positions)
+    size = max(report.attention_factor, float(np.abs(first).max()))
+    if np.abs(y - expected).max() <= 3 * _tolerance(size, noise):
         return report
     return with_fault(
         report,
@@ -366,7 +370,7 @@ def with_step(report: Report, caller: Caller, noise: float) -> Report:
     except Refused as error:
         what = f"a step of one token raises {error}"
     else:
-        if np.abs(np.concatenate(parts) - full).max() <= _tolerance(report, noise):
+        if np.abs(np.concatenate(parts) - full).max() <= _tolerance(report.attention_factor, noise):
             return report
         what = "a token that is turned alone, as with a cache, is turned otherwise than in a pass"
     fault = Fault(

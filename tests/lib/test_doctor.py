@@ -340,6 +340,55 @@ def test_the_callers_arrays_are_its_own() -> None:
     assert report.codes == ("writes_input",)
 
 
+# ---- What a fault is called, and what it says
+
+
+def normed(turn: planted.Turn) -> planted.Turn:
+    """A function that divides each vector by its length first, which unit vectors do not show."""
+    return lambda x, p: turn(x / np.linalg.norm(x, axis=-1, keepdims=True).clip(1e-6), p)
+
+
+def with_rest(turn: planted.Turn, order: Any, factor: float = 1.0) -> planted.Turn:
+    """A function of half a head that also reorders and multiplies the entries that do not turn."""
+
+    def changed(x: Any, positions: Any) -> Any:
+        y = turn(x, positions).copy()
+        y[..., WIDTH // 2 :] = factor * y[..., WIDTH // 2 :][..., order]
+        return y
+
+    return changed
+
+
+GROWING = next(each.turn for each in planted.faults() if each.code == "follows_length")
+
+
+def test_a_large_rest_in_a_half_type_is_no_fault() -> None:
+    """Its roundings are as much larger as it is."""
+    right = rotation(planted.PART)
+    turn = with_rest(right, np.s_[:], 100.0)
+    report = doctor.examine(lambda x, p: planted.bfloat16(turn(x, p)), WIDTH)
+    assert any("multiplied by 100" in each for each in report.notes)
+    assert report.codes == ()
+
+
+@pytest.mark.parametrize(
+    ("turn", "note"),
+    [
+        (with_rest(rotation(planted.PART), np.s_[:], 0.5), "multiplied by 0.5"),
+        (with_rest(rotation(planted.PART), np.s_[::-1]), "change places"),
+        (GROWING, "frequencies follow"),
+    ],
+    ids=["multiplied", "moved", "growing"],
+)
+def test_a_note_hides_no_fault(turn: planted.Turn, note: str) -> None:
+    """What is worth knowing does not keep the doctor from looking at other vectors."""
+    right, wrong = doctor.examine(turn, WIDTH), doctor.examine(normed(turn), WIDTH)
+    for report in (right, wrong):
+        assert any(note in each for each in report.notes)
+    assert right.codes == ()
+    assert wrong.codes == ("not_linear",)
+
+
 # ---- Adapters, as they are printed
 
 
