@@ -181,13 +181,30 @@ def _compare_layout(report: Report, kind: LayerRotation) -> Fault | None:
 def _compare_direction(report: Report, kind: LayerRotation) -> Fault | None:
     if report.direction == kind.direction:
         return None
-    which = {1: "forward", -1: "backward", 0: "partly forward, partly backward"}
+    which = {1: "forward", -1: "backward"}
+    if report.direction == 0:
+        return _fault_mixed(report, kind, which[-kind.direction], which[kind.direction])
     return Fault(
         "direction",
         f"pairs turn {which[report.direction]} and the model's {which[kind.direction]}",
         _scores_off(kind, direction=-kind.direction)
         + "; the past is seen as a future at the same distance",
         "change the sign of the sine",
+    )
+
+
+def _fault_mixed(report: Report, kind: LayerRotation, wrong: str, right: str) -> Fault:
+    """Some pairs turn as the model's do and some the other way: frequencies have signs then."""
+    ways = kind.direction * np.sign(report.frequencies)
+    pairs = spans(np.flatnonzero(ways < 0).tolist())
+    consequence = "wrong at every distance"
+    if len(ways) == len(kind.frequencies):
+        consequence = _scores_off(kind, frequencies=tuple((ways * kind.frequencies).tolist()))
+    return Fault(
+        "direction",
+        f"pairs {pairs} turn {wrong} and the model's {right}, as the others do",
+        f"{consequence}; these pairs see the past as a future at the same distance",
+        f"change the sign of the sine of pairs {pairs} alone",
     )
 
 

@@ -4,6 +4,7 @@ import ctypes
 import dataclasses
 import json
 import math
+import re
 import shutil
 import subprocess
 from pathlib import Path
@@ -357,6 +358,27 @@ def with_rest(turn: planted.Turn, order: Any, factor: float = 1.0) -> planted.Tu
         return y
 
     return changed
+
+
+def test_pairs_of_both_directions_are_told_apart() -> None:
+    """The consequence and the remedy are those of the pairs that turn the other way."""
+    ways = np.repeat([1, -1], 16)
+    for wanted in (1, -1):
+        kind = expected(direction=wanted)
+        wrong = rotation(expected(frequencies=tuple((ways * kind.frequencies).tolist())))
+        report = doctor.examine(wrong, WIDTH, expect=kind)
+        (fault,) = (each for each in report.faults if each.code == "direction")
+        named = "16–31" if wanted == 1 else "0–15"
+        assert f"pairs {named} turn" in fault.difference
+        assert f"of pairs {named} alone" in fault.remedy
+        q, k = np.random.default_rng(0).standard_normal((2, 20_000, WIDTH))
+        at = np.full(20_000, 10_000)
+        scores = [
+            (turn(q, at) * turn(k, 0 * at)).sum(axis=1) / math.sqrt(WIDTH)
+            for turn in (wrong, rotation(kind))
+        ]
+        (said,) = re.findall(r"([\d.]+) at distance 10,000", fault.consequence)
+        assert np.std(scores[0] - scores[1]) == pytest.approx(float(said), rel=0.05)
 
 
 GROWING = next(each.turn for each in planted.faults() if each.code == "follows_length")
