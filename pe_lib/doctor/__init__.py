@@ -22,7 +22,7 @@ from pe_lib.doctor.calls import AXES, Axes, Caller, Turn
 from pe_lib.doctor.comparison import compare, kinds_of_layer
 from pe_lib.doctor.examination import examine_blind
 from pe_lib.doctor.numbers import number, spans
-from pe_lib.doctor.report import ADAPTERS, NAMES, Fault, Report
+from pe_lib.doctor.report import ADAPTERS, NAMES, Code, Fault, Report
 from pe_lib.doctor.words import base_of, describe_frequencies, lines
 
 __all__ = [
@@ -30,6 +30,7 @@ __all__ = [
     "AXES",
     "NAMES",
     "Axes",
+    "Code",
     "Fault",
     "Report",
     "Turn",

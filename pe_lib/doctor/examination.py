@@ -20,7 +20,16 @@ from pe_lib.doctor.reading import (
     offset_of,
     wrap,
 )
-from pe_lib.doctor.report import UNTESTED, Array, Fault, Floats, Report, not_tested, with_fault
+from pe_lib.doctor.report import (
+    UNTESTED,
+    Array,
+    Code,
+    Fault,
+    Floats,
+    Report,
+    not_tested,
+    with_fault,
+)
 from pe_lib.doctor.trials import (
     checked_writes,
     positions_ignored,
@@ -59,7 +68,7 @@ def examine_blind(caller: Caller) -> Report:
         return checked_writes(with_fault(report, fault), caller)
     except Refused as error:
         fault = Fault(
-            "raises",
+            Code.RAISES,
             f"a further call raised {error}",
             "none are made",
             "let it take any number of rows, at any positions",
@@ -109,13 +118,13 @@ def _read(
     report = _with_axes(report, caller, matrices, positions, pairs, fit)
     report = _with_rest_of_head(report, matrices[0], pairs)
     report = with_calls(report, caller, pairs, fit, noise, z[: len(steps)], steps)
-    if not {"stale_table", "second_call", "length"} & set(report.codes):
+    if not {Code.STALE_TABLE, Code.SECOND_CALL, Code.LENGTH} & set(report.codes):
         report = with_linearity(report, caller, matrices[0], noise)
-    if {"stale_table", "second_call", "length", "not_linear"} & set(report.codes):
+    if {Code.STALE_TABLE, Code.SECOND_CALL, Code.LENGTH, Code.NOT_LINEAR} & set(report.codes):
         report = not_tested(report, "further calls, after this fault")
     else:
         report = with_angles(report, caller, pairs, noise)
-        if "restarts" in report.codes:  # later calls would only show the same fault again
+        if Code.RESTARTS in report.codes:  # later calls would only show the same fault again
             report = not_tested(report, "further calls, after this fault")
         else:
             report = with_batches(report, caller, noise)
@@ -158,7 +167,7 @@ def _with_pairs(report: Report, pairs: Pairs, fit: Fit, noise: float) -> Report:
         report = with_fault(
             report,
             Fault(
-                "phase",
+                Code.PHASE,
                 "at position 0 pairs are turned already, by angles that are no one offset",
                 "unharmed if queries and keys have the same, and wrong with a cache of other code",
                 "begin at the angle 0: cosines 1 and sines 0 at position 0",
@@ -171,7 +180,7 @@ def _with_pairs(report: Report, pairs: Pairs, fit: Fit, noise: float) -> Report:
 
 def _fault_offset(offset: float) -> Fault:
     return Fault(
-        "offset",
+        Code.OFFSET,
         f"every position is turned as if it were {number(offset)} more",
         "unharmed if queries and keys have it alike; wrong where only one of them has",
         "a constant offset in the function and a cache's length that the caller adds twice look "
@@ -181,7 +190,7 @@ def _fault_offset(offset: float) -> Fault:
 
 def _fault_not_finite(position: int) -> Fault:
     return Fault(
-        "not_finite",
+        Code.NOT_FINITE,
         f"the output at position {whole(position)} is not finite",
         "they are not finite either",
         "lengthen its table, or compute angles where the table ends (a gather beyond its end gives "
@@ -191,7 +200,7 @@ def _fault_not_finite(position: int) -> Fault:
 
 def _fault_far(lost: int, reach: int) -> Fault:
     return Fault(
-        "far",
+        Code.FAR,
         f"beyond position {whole(reach)}, and at {whole(lost)}, its angles are those of no "
         "rotation that it makes before",
         "right in short texts, wrong from there on",
@@ -210,7 +219,7 @@ def _fault_length(ratio: Floats, steps: Array) -> Fault:
         what = f"pairs are multiplied by different factors, from {ratio.min():.4g} to "
         what += f"{ratio.max():.4g} times their median"
     return Fault(
-        "length",
+        Code.LENGTH,
         what,
         "a factor for positions or pairs: a decay (xPos), a temperature, or a fault",
         "if the model is not one with xPos, look at what multiplies cosines and sines",
@@ -241,7 +250,7 @@ def _with_axes(
             shared.append(k)
     if shared:
         fault = Fault(
-            "axes",
+            Code.AXES,
             f"pairs {spans(shared)} follow more than one axis of the positions, or none alone",
             "right for text, whose axes are equal, and wrong for images",
             "let each pair take its angle from one axis",

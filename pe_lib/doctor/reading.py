@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from pe_lib.doctor.numbers import listed
-from pe_lib.doctor.report import Array, Fault, Floats
+from pe_lib.doctor.report import Array, Code, Fault, Floats
 
 FLOAT32 = 2.0**-24  # the largest relative error of a rounding to float32
 
@@ -30,7 +30,7 @@ class Unreadable(Exception):
 def not_pairs(difference: str) -> Unreadable:
     return Unreadable(
         Fault(
-            "not_a_rotation",
+            Code.NOT_A_ROTATION,
             difference,
             "scores depend on more than the distance of two positions",
             "compare its two lines with y₁ = x₁cos − x₂sin, y₂ = x₁sin + x₂cos",

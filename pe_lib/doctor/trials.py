@@ -18,7 +18,7 @@ from pe_lib.doctor.reading import (
     layout_of,
     wrap,
 )
-from pe_lib.doctor.report import Array, Fault, Floats, Report, not_tested, rms, with_fault
+from pe_lib.doctor.report import Array, Code, Fault, Floats, Report, not_tested, rms, with_fault
 
 NEAR = 64  # the longest position of a call that is short for every model
 
@@ -34,7 +34,7 @@ def positions_ignored(caller: Caller) -> Fault | None:
     if np.allclose(same, same[0], rtol=1e-5, atol=1e-5):
         return None
     return Fault(
-        "positions_ignored",
+        Code.POSITIONS_IGNORED,
         "rows at one and the same position are turned differently: it numbers the rows itself",
         "right in a full pass from position 0, wrong in every step with a cache, and with padding",
         "turn row n by the angle of positions[n]",
@@ -105,14 +105,14 @@ def with_calls(
     shifted = _unit_phases(caller, pairs, near + 1)
     if np.abs(shifted - z).max() <= tolerance:
         fault = Fault(
-            "stale_table",
+            Code.STALE_TABLE,
             "a second call is turned by the positions of an earlier one",
             "right in the first call, wrong in every later one",
             "key its table by the positions, or compute the rows that are missing",
         )
     else:
         fault = Fault(
-            "second_call",
+            Code.SECOND_CALL,
             "a second call at the same positions turns differently",
             "wrong in the second call, or in the first",
             "look for state that one call leaves to the next",
@@ -163,7 +163,7 @@ def with_angles(report: Report, caller: Caller, pairs: Pairs, noise: float) -> R
     return with_fault(
         report,
         Fault(
-            "half_angles",
+            Code.HALF_ANGLES,
             f"angles are off by up to {error[at].max():.2g} radians at {whole(odd[at])}, "
             f"relatively {worst:.1e}: products or frequencies in {name}",
             f"off by {rms(error[at]):.2g} where their standard deviation is 1, at that position",
@@ -174,7 +174,7 @@ def with_angles(report: Report, caller: Caller, pairs: Pairs, noise: float) -> R
 
 def _fault_restarts(first: int) -> Fault:
     return Fault(
-        "restarts",
+        Code.RESTARTS,
         f"each call counts from its own first position: {whole(first)} is turned as 0",
         "right in the prompt, wrong in what is generated with a cache",
         "turn by the positions that are given, not by their distance from the first",
@@ -183,7 +183,7 @@ def _fault_restarts(first: int) -> Fault:
 
 def _fault_half_positions(name: str, position: int, rounded: float) -> Fault:
     return Fault(
-        f"{name}_positions",
+        Code(f"{name}_positions"),
         f"positions are rounded to {name}: {whole(position)} is turned as {whole(int(rounded))}",
         "tokens that stand beside each other get one position, from there on",
         "keep positions integers until they are multiplied, in float32 or wider",
@@ -243,7 +243,7 @@ def with_linearity(report: Report, caller: Caller, first: Floats, noise: float) 
     return with_fault(
         report,
         Fault(
-            "not_linear",
+            Code.NOT_LINEAR,
             "other vectors are not turned by the matrix that unit vectors show",
             "depend on more than the rotation",
             "look for a norm of queries or keys inside the function, and give the doctor the "
@@ -329,14 +329,14 @@ def _batch_fault(found: NDArray[np.int64], positions: Array) -> Fault:
     other_row = np.broadcast_to(positions[np.newaxis], found.shape)  # (heads, seq) of (batch, seq)
     if np.array_equal(found, first_row):
         return Fault(
-            "rows_share_positions",
+            Code.ROWS_SHARE_POSITIONS,
             "all rows of a batch are turned by the positions of the first",
             "right if all texts begin at one position, wrong with padding or ragged caches",
             "index cosines and sines by positions[b], not by positions[0]",
         )
     if np.array_equal(found, by_head) or head_number or np.array_equal(found, other_row):
         return Fault(
-            "wrong_axis",
+            Code.WRONG_AXIS,
             "vectors are turned by the axis of heads or of the batch, not by that of positions",
             "those of one head at all positions depend on no position, or on those of other texts",
             "let cosines have shape (batch, 1, seq, width) beside (batch, heads, seq, width)",
@@ -345,13 +345,13 @@ def _batch_fault(found: NDArray[np.int64], positions: Array) -> Fault:
     if np.array_equal(found, number):
         what = "with four axes it numbers the positions from 0"
         return Fault(
-            "positions_ignored",
+            Code.POSITIONS_IGNORED,
             what,
             "right in a full pass from position 0, wrong in every step with a cache",
             "turn by the positions that are given",
         )
     return Fault(
-        "batch",
+        Code.BATCH,
         "with axes of heads and of a batch, vectors are not turned by their own positions",
         "wrong wherever more than one text, or more than one head, is turned at once",
         "compare shapes of cosines, (batch, 1, seq, width), and of x",
@@ -374,7 +374,7 @@ def with_step(report: Report, caller: Caller, noise: float) -> Report:
             return report
         what = "a token that is turned alone, as with a cache, is turned otherwise than in a pass"
     fault = Fault(
-        "cached_step",
+        Code.CACHED_STEP,
         what,
         "right in the prompt, wrong in what is generated",
         "take the angle from the position that is given, also for one row",
@@ -388,7 +388,7 @@ def checked_writes(report: Report, caller: Caller) -> Report:
         report = with_fault(
             report,
             Fault(
-                "writes_input",
+                Code.WRITES_INPUT,
                 f"it writes into {what} that it is given",
                 "wrong where the caller uses the array again, as with keys that are also stored",
                 "copy first, or say in its name that it works in place",

@@ -8,7 +8,7 @@ import numpy as np
 
 from pe_lib.doctor.numbers import entries_of, listed, number, whole
 from pe_lib.doctor.reading import ROUNDINGS
-from pe_lib.doctor.report import NAMES, Array, Floats, Line, Report
+from pe_lib.doctor.report import NAMES, Array, Code, Floats, Line, Report
 
 
 def base_of(report: Report) -> float | None:
@@ -187,57 +187,57 @@ def lines(report: Report) -> tuple[Line, ...]:
         read = f"read: {len(omega)} pairs, {omega.max():.4g} to {omega.min():.4g} a position, "
         read += f"± {(bars / omega).max():.1g} of it"
     lines = [
-        Line("layout", layout, ("layout", "layout_out")),
-        Line("part", "none" if blank else part, ("part", "unturned")),
-        Line("direction", ways[report.direction] if not blank else "none", ("direction",)),
+        Line("layout", layout, (Code.LAYOUT, Code.LAYOUT_OUT)),
+        Line("part", "none" if blank else part, (Code.PART, Code.UNTURNED)),
+        Line("direction", ways[report.direction] if not blank else "none", (Code.DIRECTION,)),
         Line(
             "frequencies",
             described.text,
-            ("frequencies", "base", "scaling", "spacing", "half_frequencies"),
+            (Code.FREQUENCIES, Code.BASE, Code.SCALING, Code.SPACING, Code.HALF_FREQUENCIES),
         ),
         Line("", read, ()),
         *(
             Line("", f"or: {each}" if "the pairs between" not in each else each, ())
             for each in described.explanations
         ),
-        Line("factor", f"{report.attention_factor:.4f}", ("factor", "length")),
+        Line("factor", f"{report.attention_factor:.4f}", (Code.FACTOR, Code.LENGTH)),
     ]
     if report.pair_axes is not None:
-        lines.append(Line("axes", listed(report.pair_axes), ("axes",)))
+        lines.append(Line("axes", listed(report.pair_axes), (Code.AXES,)))
     lines += [
-        Line("offset", number(report.offset), ("offset", "phase")),
+        Line("offset", number(report.offset), (Code.OFFSET, Code.PHASE)),
         Line(
             "positions",
             f"up to {whole(report.reach)}",
             (
-                "bfloat16_positions",
-                "float16_positions",
-                "far",
-                "not_finite",
-                "positions_ignored",
-                "restarts",
+                Code.BFLOAT16_POSITIONS,
+                Code.FLOAT16_POSITIONS,
+                Code.FAR,
+                Code.NOT_FINITE,
+                Code.POSITIONS_IGNORED,
+                Code.RESTARTS,
             ),
         ),
     ]
     if "angles" in report.tested:
         error = f"error {report.angle_error:.1g} at {whole(report.angle_at)}, as in "
         error += f"{_type_of_angles(report)}; scores {report.score_error:.1g}"
-        lines.append(Line("angles", error, ("half_angles",)))
+        lines.append(Line("angles", error, (Code.HALF_ANGLES,)))
     calls = [each for each in report.tested if each != "angles"]
     lines.append(
         Line(
             "calls",
             ", ".join(calls),
             (
-                "stale_table",
-                "second_call",
-                "rows_share_positions",
-                "wrong_axis",
-                "batch",
-                "cached_step",
-                "follows_length",
-                "writes_input",
-                "raises",
+                Code.STALE_TABLE,
+                Code.SECOND_CALL,
+                Code.ROWS_SHARE_POSITIONS,
+                Code.WRONG_AXIS,
+                Code.BATCH,
+                Code.CACHED_STEP,
+                Code.FOLLOWS_LENGTH,
+                Code.WRITES_INPUT,
+                Code.RAISES,
             ),
         )
     )

@@ -2,6 +2,7 @@
 
 import ctypes
 import dataclasses
+import inspect
 import json
 import math
 import re
@@ -342,6 +343,60 @@ def test_the_callers_arrays_are_its_own() -> None:
 
 
 # ---- What a fault is called, and what it says
+
+
+def alternating(turn: planted.Turn) -> planted.Turn:
+    """With axes of a batch and of heads, positions that are those of nobody."""
+    return lambda x, p: turn(x, p if x.ndim == 2 else p + 3 + np.arange(p.shape[-1]) ** 2)
+
+
+def phased(x: Any, positions: Any) -> Any:
+    """All pairs stand at the same angle at position 0, which no one offset gives."""
+    angle = np.multiply.outer(positions, np.array(expected().frequencies)) + 0.5
+    if x.ndim == 4:
+        angle = angle[:, np.newaxis]
+    return turned(x, np.cos(angle), np.sin(angle))
+
+
+def raising(x: Any, positions: Any) -> Any:
+    """It takes many rows and not a few."""
+    if x.shape[-2] < WIDTH:
+        raise IndexError("too few rows")
+    return rotation(expected())(x, positions)
+
+
+def one_axis(x: Any, positions: Any) -> Any:
+    """It looks at the first axis of the positions alone."""
+    return rotation(expected())(x, positions[0])
+
+
+# Code that no planted fault has, what raises it, and the axes of its positions.
+OTHERS = [
+    ("axes", one_axis, 3),
+    ("batch", alternating(rotation(expected())), 1),
+    ("phase", phased, 1),
+    ("raises", raising, 1),
+]
+
+
+@pytest.mark.parametrize(("code", "turn", "axes"), OTHERS, ids=[each[0] for each in OTHERS])
+def test_what_no_planted_fault_has_is_named(code: str, turn: planted.Turn, axes: int) -> None:
+    kind = planted.MROPE if axes > 1 else expected()
+    assert code in doctor.examine(turn, WIDTH, expect=kind, position_axes=axes).codes
+
+
+def test_every_code_can_be_raised_and_is_explained() -> None:
+    raised = {each.code for each in planted.faults()} | {code for code, *_ in OTHERS}
+    assert raised == set(doctor.Code)
+    explained = re.findall(r'^    [A-Z\d_]+ = "(\w+)"  #: ', inspect.getsource(doctor.Code), re.M)
+    assert set(explained) == raised
+
+
+def test_a_code_is_a_string() -> None:
+    report = doctor.examine(rotation(expected()), WIDTH, expect=expected(layout="interleaved"))
+    assert report.codes == ("layout",)
+    assert str(report.codes) == "('layout',)"
+    assert json.dumps(report.codes) == '["layout"]'
 
 
 def normed(turn: planted.Turn) -> planted.Turn:
