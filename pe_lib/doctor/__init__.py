@@ -18,29 +18,21 @@ from dataclasses import replace
 from typing import Any
 
 from pe_lib import _checks as check
-from pe_lib.doctor.calls import AXES, Axes, Caller, Turn
+from pe_lib.doctor.calls import Axes, Caller, Turn
 from pe_lib.doctor.comparison import compare, kinds_of_layer
 from pe_lib.doctor.examination import examine_blind
-from pe_lib.doctor.numbers import number, spans
-from pe_lib.doctor.report import ADAPTERS, NAMES, Code, Fault, Report
-from pe_lib.doctor.words import base_of, describe_frequencies, lines
+from pe_lib.doctor.report import ADAPTERS, Code, Fault, Report
+from pe_lib.doctor.words import lines
 
 __all__ = [
     "ADAPTERS",
-    "AXES",
-    "NAMES",
     "Axes",
     "Code",
     "Fault",
     "Report",
     "Turn",
     "assert_turns_as",
-    "base_of",
-    "compare",
-    "describe_frequencies",
     "examine",
-    "number",
-    "spans",
 ]
 
 

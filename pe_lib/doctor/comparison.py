@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pe_lib.doctor.numbers import entries_of, number, spans, whole
-from pe_lib.doctor.reading import ROUNDINGS
+from pe_lib.doctor.reading import BARS, ROUNDINGS
 from pe_lib.doctor.report import NAMES, Code, Fault, Floats, Report, not_tested, with_fault
 from pe_lib.doctor.words import describe
 from pe_lib.rope import LayerRotation, RotarySettings, rotary_settings
@@ -241,7 +241,7 @@ def _compare_frequencies(report: Report, kind: LayerRotation) -> Fault | None:
     found, bars = report.frequencies, report.frequency_errors
     if len(found) != len(expected):
         return None  # the part is reported instead
-    tolerance = 4 * bars + OTHER_FREQUENCIES * expected
+    tolerance = BARS * bars + OTHER_FREQUENCIES * expected
     different = np.abs(found - expected) > tolerance
     if not different.any():
         return None
@@ -262,7 +262,7 @@ def _explain_frequencies(
     """Why frequencies differ: the likeliest cause that reproduces them within their error bars."""
 
     def fits(candidate: Floats, extra: float = OTHER_FREQUENCIES) -> bool:
-        return bool(np.all(np.abs(found - candidate) <= 4 * bars + extra * np.abs(candidate)))
+        return bool(np.all(np.abs(found - candidate) <= BARS * bars + extra * np.abs(candidate)))
 
     where = spans(np.flatnonzero(different).tolist())
     explained = _half_frequencies(found, kind, fits) or _other_formula(found, kind, fits, where)

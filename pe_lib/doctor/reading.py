@@ -9,7 +9,12 @@ from numpy.typing import ArrayLike, NDArray
 from pe_lib.doctor.numbers import listed
 from pe_lib.doctor.report import Array, Code, Fault, Floats
 
-FLOAT32 = 2.0**-24  # the largest relative error of a rounding to float32
+# The largest relative error of a rounding to a type.
+FLOAT32 = 2.0**-24
+ROUNDOFF = {"bfloat16": 2.0**-8, "float16": 2.0**-11}
+
+# Frequencies are taken for equal where they differ by at most so many error bars.
+BARS = 4
 
 
 class Pairs(NamedTuple):

@@ -18,6 +18,7 @@ import torch
 from planted import BASE, LLAMA3, PLAIN, WIDTH, YARN, expected, rotation, turned
 
 from pe_lib import doctor
+from pe_lib.doctor.words import describe_frequencies
 from pe_lib.rope import rotary_frequencies
 from pe_lib.torch import RotaryPositionalEncoding
 
@@ -152,6 +153,21 @@ def test_pairs_from_which_no_base_can_be_told_are_described_without_one(second: 
     report = doctor.examine(rotation(expected(frequencies=frequencies, width=256)), 256)
     least, most = f"{min(frequencies):.6g}", f"{max(frequencies):.6g}"
     assert f"no single base: from {most} down to {least} a position" in str(report)
+
+
+def test_what_cannot_be_told_apart_is_no_other_explanation() -> None:
+    """Of a narrow head one or two pairs lie between the kept and the slowed ones."""
+    printed = str(doctor.examine(rotation(expected(LLAMA3, width=128, rotary_dim=32)), 128))
+    assert "\n             between them YaRN's ramp and Llama 3's cannot be told apart" in printed
+
+
+def test_a_base_that_is_known_is_not_said_again() -> None:
+    """And 10,000 is not the beginning of 10,000,000."""
+    omega = [10_000_000.0 ** (-k / 4) for k in range(4)]
+    whole = "base 10,000,000, no pair slowed"
+    assert describe_frequencies(omega, 8) == whole
+    assert describe_frequencies(omega, 8, base=10_000) == whole
+    assert describe_frequencies(omega, 8, base=10_000_000) == "no pair slowed"
 
 
 def test_frequencies_in_bfloat16_are_recognised_blind() -> None:
