@@ -15,6 +15,7 @@ from pe_lib.doctor.words import describe
 from pe_lib.rope import LayerRotation, RotarySettings, rotary_settings
 
 OTHER_FREQUENCIES = 1e-5  # relative: above what a power computed in float32 is off by
+OTHER_FACTOR = 1e-3  # relative: less changes no score by more than a rounding to bfloat16 does
 
 
 def kinds_of_layer(expect: Any, width: int) -> list[LayerRotation]:
@@ -345,12 +346,12 @@ def _other_formula(
 
 def _compare_factor(report: Report, kind: LayerRotation) -> Fault | None:
     found, expected = report.attention_factor, kind.attention_factor
-    if abs(found / expected - 1) <= 4 * report.attention_factor_error / found + 1e-3:
+    if abs(found / expected - 1) <= BARS * report.attention_factor_error / found + OTHER_FACTOR:
         return None
     share = (found / expected) ** 2
     size = f"{abs(1 - share):.0%} too {'large' if share > 1 else 'small'}"
     what = f"cosines and sines are multiplied by {found:.4f} and the model's by {expected:.4f}"
-    if abs(found - expected**2) < 1e-3:
+    if abs(found - expected**2) < OTHER_FACTOR:
         what += ": the factor is applied twice"
     return Fault(
         Code.FACTOR,

@@ -10,7 +10,10 @@ from pe_lib.doctor.calls import AXES, Axes, Caller, Refused
 from pe_lib.doctor.numbers import whole
 from pe_lib.doctor.reading import (
     FLOAT32,
+    FLOOR,
     ROUNDINGS,
+    SINGLE,
+    SURE,
     Fit,
     Pairs,
     complex_of,
@@ -22,8 +25,22 @@ from pe_lib.doctor.report import Array, Code, Fault, Floats, Report, not_tested,
 
 NEAR = 64  # the longest position of a call that is short for every model
 
-
+# Positions that a half type rounds from some length on, and a power of two beside them.
 ODD = (3, 5, 100, 257, 1000, 2049, 4099, 10_001, 32_769, 100_000, 100_001, 1_000_003)
+FAR = 100_000  # where errors of angles are reported
+
+# Entries of a pair of random vectors add up to more than so many unit vectors hardly ever.
+RANDOM = 5
+# Random vectors are multiplied by this, so that a norm inside the function shows.
+LONG = 3
+# Angles that are explained by rounded positions may miss by so much more, in radians: cosines of
+# such code are often rounded, too.
+ROUNDED_TOO = 0.02
+# An error of an angle relative to the angle: below the first, it is that of code in float32, and
+# above the second one rounding to bfloat16 explains it and one to float16 does not.
+SINGLE_ANGLES, BFLOAT16_ANGLES = 32 * FLOAT32, 2.0**-11
+# A vector is turned by a position if its phases miss by less than this share of its length.
+THAT_POSITION = 0.1
 
 
 def positions_ignored(caller: Caller) -> Fault | None:
@@ -78,12 +95,12 @@ def with_calls(
     near = steps[steps <= NEAR][::-1]  # in another order than in the first call
     first = first[: len(near)][::-1]
     z = _unit_phases(caller, pairs, near)
-    tolerance = 8 * noise * report.attention_factor + 1e-5
+    tolerance = SURE * noise * report.attention_factor + FLOOR
     if np.abs(z - first).max() <= tolerance:
         return report
     again = _unit_phases(caller, pairs, np.append(near, steps[-1]))
     if np.abs(again[:-1] - first).max() <= tolerance:
-        close = fit_frequencies(z[::-1], near[::-1], 2 * noise, 2.0**-22)
+        close = fit_frequencies(z[::-1], near[::-1], 2 * noise, SINGLE)
         by_pair = {k: i for i, k in enumerate(layout_of(pairs.entries)[3])}
         frequencies, bars = report.frequencies.copy(), report.frequency_errors.copy()
         for k, i in by_pair.items():
@@ -133,11 +150,11 @@ def with_angles(report: Report, caller: Caller, pairs: Pairs, noise: float) -> R
         return np.asarray(np.abs(wrap(np.angle(z) - np.multiply.outer(where, omega))))
 
     error = misses(odd.astype(np.float64))
-    known = 8 * noise + 1e-5 + np.multiply.outer(odd, bars + 4 * FLOAT32 * np.abs(omega))
+    known = SURE * noise + FLOOR + np.multiply.outer(odd, bars + 4 * FLOAT32 * np.abs(omega))
     from_first = (odd - odd.min()).astype(np.float64)
     if np.any(error > known) and np.all(misses(from_first) <= known):
         return with_fault(report, _fault_restarts(int(odd.min())))
-    at = int(np.flatnonzero(odd <= 100_000)[-1])
+    at = int(np.flatnonzero(odd <= FAR)[-1])
     report = replace(
         report,
         angle_errors=error[at],
@@ -149,7 +166,7 @@ def with_angles(report: Report, caller: Caller, pairs: Pairs, noise: float) -> R
     for name, rounded in ROUNDINGS.items():
         where = rounded(odd)
         usable = np.isfinite(where)
-        fine = known[usable] + 0.02
+        fine = known[usable] + ROUNDED_TOO
         if np.any(where[usable] != odd[usable]) and np.all(misses(where)[usable] <= fine):
             changed = int(odd[np.flatnonzero(where != odd)[0]])
             return with_fault(
@@ -157,8 +174,8 @@ def with_angles(report: Report, caller: Caller, pairs: Pairs, noise: float) -> R
             )
     relative = error / np.maximum(np.multiply.outer(odd, np.abs(omega).clip(1e-12)), 1)
     worst = float(relative.max())
-    name = "bfloat16" if worst > 2.0**-11 else "float16 or TF32"
-    if worst <= 32 * FLOAT32:
+    name = "bfloat16" if worst > BFLOAT16_ANGLES else "float16 or TF32"
+    if worst <= SINGLE_ANGLES:
         return report
     return with_fault(
         report,
@@ -191,11 +208,13 @@ def _fault_half_positions(name: str, position: int, rounded: float) -> Fault:
 
 
 def _of_pairs(values: Floats, pairs: Pairs) -> Floats:
+    """The values of a report, in the order of the pairs."""
     layout, _, _, index = layout_of(pairs.entries)
     return values[index if layout != "other" else np.arange(len(index))]
 
 
 def _signed(report: Report, pairs: Pairs, *, far: bool = False) -> Floats:
+    """Frequencies in the order of the pairs, negative for the other direction."""
     values = report.frequencies
     if far and report.far_frequencies is not None:
         values = report.far_frequencies
@@ -228,17 +247,17 @@ def _random(*shape: int) -> Floats:
 
 def _tolerance(size: float, noise: float) -> float:
     """How far two answers with random vectors may be apart, if a unit vector is given ``size``."""
-    return 40 * noise * size + 1e-4
+    return RANDOM * SURE * noise * size + 10 * FLOOR
 
 
 def with_linearity(report: Report, caller: Caller, first: Floats, noise: float) -> Report:
     """A vector that is no unit vector: turned by the same matrix?"""
     positions = np.array([0, 1, 2, 4, 8, 16, 32, 64])  # which no rounding changes
     positions = positions.clip(max=max(report.reach, 1))
-    x = 3 * _random(8, caller.width)
+    x = LONG * _random(8, caller.width)
     y, expected = caller.rows(x, positions), _predicted(report, first, x, positions)
     size = max(report.attention_factor, float(np.abs(first).max()))
-    if np.abs(y - expected).max() <= 3 * _tolerance(size, noise):
+    if np.abs(y - expected).max() <= LONG * _tolerance(size, noise):
         return report
     return with_fault(
         report,
@@ -316,7 +335,7 @@ def _effective_positions(
     model = report.attention_factor * np.exp(1j * angles)
     distance = np.abs(z[..., np.newaxis, :] - model).max(axis=-1)
     found = candidates[distance.argmin(axis=-1)]
-    found[distance.min(axis=-1) > 0.1 * report.attention_factor] = -1
+    found[distance.min(axis=-1) > THAT_POSITION * report.attention_factor] = -1
     right = np.array_equal(found, np.broadcast_to(rows[:, np.newaxis], found.shape))
     return None if right else (found, rows)
 
@@ -341,12 +360,11 @@ def _batch_fault(found: NDArray[np.int64], positions: Array) -> Fault:
             "those of one head at all positions depend on no position, or on those of other texts",
             "let cosines have shape (batch, 1, seq, width) beside (batch, heads, seq, width)",
         )
-    number = np.broadcast_to(np.arange(found.shape[2]), found.shape)
-    if np.array_equal(found, number):
-        what = "with four axes it numbers the positions from 0"
+    numbers = np.broadcast_to(np.arange(found.shape[2]), found.shape)
+    if np.array_equal(found, numbers):
         return Fault(
             Code.POSITIONS_IGNORED,
-            what,
+            "with four axes it numbers the positions from 0",
             "right in a full pass from position 0, wrong in every step with a cache",
             "turn by the positions that are given",
         )
@@ -383,6 +401,7 @@ def with_step(report: Report, caller: Caller, noise: float) -> Report:
 
 
 def checked_writes(report: Report, caller: Caller) -> Report:
+    """What the calls have shown beside their answers: whether they wrote into their input."""
     if caller.written:
         what = " and ".join(sorted(caller.written))
         report = with_fault(
