@@ -59,6 +59,7 @@ def test_torch_s_version_stands_in_one_place() -> None:
     for name in (
         "README.md",
         "CONTRIBUTING.md",
+        "MAINTAINING.md",
         "pyproject.toml",
         "binder/requirements.txt",
         "benchmarks/requirements.txt",
@@ -111,7 +112,7 @@ def test_packages_are_named_without_the_host_of_a_registry() -> None:
     assert [name for name in names if REGISTRY.search(read(name))] == []
 
 
-@pytest.mark.parametrize("page", ["README.md", "CONTRIBUTING.md"])
+@pytest.mark.parametrize("page", ["README.md", "CONTRIBUTING.md", "MAINTAINING.md"])
 def test_readers_are_told_of_files_and_commands_that_exist(page: str) -> None:
     """In the prose and in the commands that they are to type."""
     text = read(page)
@@ -125,7 +126,9 @@ def test_readers_are_told_of_files_and_commands_that_exist(page: str) -> None:
         assert set(command.split()) <= targets, command
 
 
-@pytest.mark.parametrize("page", ["README.md", "CONTRIBUTING.md", "pe_lib/README.md"])
+@pytest.mark.parametrize(
+    "page", ["README.md", "CONTRIBUTING.md", "MAINTAINING.md", "pe_lib/README.md"]
+)
 def test_names_of_files_and_folders_are_those_of_some(page: str) -> None:
     """Also without the folder that they stand in: a table of a folder names what is in it."""
     paths = [Path(name) for name in files_of_the_repository()]
