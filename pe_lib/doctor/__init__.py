@@ -98,7 +98,17 @@ def assert_turns_as(
 ) -> None:
     """For pytest: raise an `AssertionError` with the report if ``turn`` differs from ``expect``.
 
-    The arguments are those of `examine`.
+    Parameters
+    ----------
+    turn, head_dim, expect, axes, position_axes
+        As in `examine`.
+
+    Raises
+    ------
+    AssertionError
+        If the report names a fault. The message is the whole report.
+    ValueError
+        As in `examine`.
     """
     report = examine(turn, head_dim, expect=expect, axes=axes, position_axes=position_axes)
     if report.faults:
