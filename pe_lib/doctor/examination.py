@@ -123,7 +123,7 @@ def _read(
     report = _with_pairs(report, pairs, fit, noise)
     report = _with_axes(report, caller, matrices, positions, pairs, fit)
     report = _with_rest_of_head(report, matrices[0], pairs)
-    report = with_calls(report, caller, pairs, fit, noise, z[: len(steps)], steps)
+    report = with_calls(report, caller, pairs, noise, z[: len(steps)], steps)
     return checked_writes(_with_trials(report, caller, matrices[0], pairs, noise), caller)
 
 

@@ -14,18 +14,17 @@ from pe_lib.doctor.reading import (
     ROUNDINGS,
     SINGLE,
     SURE,
-    Fit,
     Pairs,
     complex_of,
     fit_frequencies,
     layout_of,
     wrap,
 )
-from pe_lib.doctor.report import Array, Code, Fault, Floats, Report, not_tested, rms, with_fault
+from pe_lib.doctor.report import Array, Code, Fault, Floats, Report, not_tested, with_fault
 
 NEAR = 64  # the longest position of a call that is short for every model
 
-# Positions that a half type rounds from some length on, and a power of two beside them.
+# Positions that are no powers of two: bfloat16 rounds some from 257 on, and float16 from 2,049 on.
 ODD = (3, 5, 100, 257, 1000, 2049, 4099, 10_001, 32_769, 100_000, 100_001, 1_000_003)
 FAR = 100_000  # where errors of angles are reported
 
@@ -76,7 +75,7 @@ def _phases(
 
 
 def _unit_phases(caller: Caller, pairs: Pairs, positions: Array) -> NDArray[np.complex128]:
-    """The same from unit vectors, one pair at a time, as in the first call."""
+    """m·exp(iθ) for each position and pair, from unit vectors, as in the first call."""
     where = np.broadcast_to(positions, (caller.position_axes, len(positions)))
     return complex_of(caller.matrices(where), pairs)[0]
 
@@ -85,7 +84,6 @@ def with_calls(
     report: Report,
     caller: Caller,
     pairs: Pairs,
-    fit: Fit,
     noise: float,
     first: NDArray[np.complex128],
     steps: Array,
@@ -94,47 +92,60 @@ def with_calls(
     report = replace(report, tested=(*report.tested, "second call"))
     near = steps[steps <= NEAR][::-1]  # in another order than in the first call
     first = first[: len(near)][::-1]
-    z = _unit_phases(caller, pairs, near)
     tolerance = SURE * noise * report.attention_factor + FLOOR
-    if np.abs(z - first).max() <= tolerance:
+
+    def agree(some: NDArray[np.complex128], others: NDArray[np.complex128]) -> bool:
+        return bool(np.abs(some - others).max() <= tolerance)
+
+    z = _unit_phases(caller, pairs, near)
+    if agree(z, first):
         return report
-    again = _unit_phases(caller, pairs, np.append(near, steps[-1]))
-    if np.abs(again[:-1] - first).max() <= tolerance:
-        close = fit_frequencies(z[::-1], near[::-1], 2 * noise, SINGLE)
-        by_pair = {k: i for i, k in enumerate(layout_of(pairs.entries)[3])}
-        frequencies, bars = report.frequencies.copy(), report.frequency_errors.copy()
-        for k, i in by_pair.items():
-            frequencies[k], bars[k] = abs(close.omega[i]), close.bar[i]
-        factor = float(np.median(np.abs(z)))
-        note = (
-            "frequencies follow the longest position of the call: in a cache older keys keep the "
-            "rotation with which they were stored"
-        )
-        return replace(
-            report,
-            follows_length=True,
-            far_frequencies=report.frequencies,
-            frequencies=frequencies,
-            frequency_errors=bars,
-            attention_factor=factor,
-            notes=(*report.notes, note),
-        )
-    shifted = _unit_phases(caller, pairs, near + 1)
-    if np.abs(shifted - z).max() <= tolerance:
-        fault = Fault(
-            Code.STALE_TABLE,
-            "a second call is turned by the positions of an earlier one",
-            "right in the first call, wrong in every later one",
-            "key its table by the positions, or compute the rows that are missing",
-        )
-    else:
-        fault = Fault(
-            Code.SECOND_CALL,
-            "a second call at the same positions turns differently",
-            "wrong in the second call, or in the first",
-            "look for state that one call leaves to the next",
-        )
-    return with_fault(report, fault)
+    with_far = _unit_phases(caller, pairs, np.append(near, steps[-1]))
+    if agree(with_far[:-1], first):
+        return _following_the_length(report, pairs, z[::-1], near[::-1], noise)
+    stale = agree(_unit_phases(caller, pairs, near + 1), z)
+    return with_fault(report, _fault_stale_table() if stale else _fault_second_call())
+
+
+def _following_the_length(
+    report: Report, pairs: Pairs, z: NDArray[np.complex128], near: Array, noise: float
+) -> Report:
+    """The frequencies of a call of near positions, and as far ones those of the first call."""
+    close = fit_frequencies(z, near, 2 * noise, SINGLE)
+    frequencies, bars = report.frequencies.copy(), report.frequency_errors.copy()
+    index = layout_of(pairs.entries)[3]
+    frequencies[index], bars[index] = np.abs(close.omega), close.bar
+    note = (
+        "frequencies follow the longest position of the call: in a cache older keys keep the "
+        "rotation with which they were stored"
+    )
+    return replace(
+        report,
+        follows_length=True,
+        far_frequencies=report.frequencies,
+        frequencies=frequencies,
+        frequency_errors=bars,
+        attention_factor=float(np.median(np.abs(z))),
+        notes=(*report.notes, note),
+    )
+
+
+def _fault_stale_table() -> Fault:
+    return Fault(
+        Code.STALE_TABLE,
+        "a second call is turned by the positions of an earlier one",
+        "right in the first call, wrong in every later one",
+        "key its table by the positions, or compute the rows that are missing",
+    )
+
+
+def _fault_second_call() -> Fault:
+    return Fault(
+        Code.SECOND_CALL,
+        "a second call at the same positions turns differently",
+        "wrong in the second call, or in the first",
+        "look for state that one call leaves to the next",
+    )
 
 
 def with_angles(report: Report, caller: Caller, pairs: Pairs, noise: float) -> Report:
@@ -174,19 +185,9 @@ def with_angles(report: Report, caller: Caller, pairs: Pairs, noise: float) -> R
             )
     relative = error / np.maximum(np.multiply.outer(odd, np.abs(omega).clip(1e-12)), 1)
     worst = float(relative.max())
-    name = "bfloat16" if worst > BFLOAT16_ANGLES else "float16 or TF32"
     if worst <= SINGLE_ANGLES:
         return report
-    return with_fault(
-        report,
-        Fault(
-            Code.HALF_ANGLES,
-            f"angles are off by up to {error[at].max():.2g} radians at {whole(odd[at])}, "
-            f"relatively {worst:.1e}: products or frequencies in {name}",
-            f"off by {rms(error[at]):.2g} where their standard deviation is 1, at that position",
-            "compute angles in float32 or wider, outside autocast, and round cosines and sines",
-        ),
-    )
+    return with_fault(report, _fault_half_angles(report, worst))
 
 
 def _fault_restarts(first: int) -> Fault:
@@ -195,6 +196,17 @@ def _fault_restarts(first: int) -> Fault:
         f"each call counts from its own first position: {whole(first)} is turned as 0",
         "right in the prompt, wrong in what is generated with a cache",
         "turn by the positions that are given, not by their distance from the first",
+    )
+
+
+def _fault_half_angles(report: Report, relative: float) -> Fault:
+    name = "bfloat16" if relative > BFLOAT16_ANGLES else "float16 or TF32"
+    return Fault(
+        Code.HALF_ANGLES,
+        f"angles are off by up to {report.angle_error:.2g} radians at {whole(report.angle_at)}, "
+        f"relatively {relative:.1e}: products or frequencies in {name}",
+        f"off by {report.score_error:.2g} where their standard deviation is 1, at that position",
+        "compute angles in float32 or wider, outside autocast, and round cosines and sines",
     )
 
 
