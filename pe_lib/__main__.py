@@ -13,6 +13,10 @@ from pathlib import Path
 from typing import Any
 
 from pe_lib import doctor
+from pe_lib.doctor.calls import AXES
+from pe_lib.doctor.numbers import number, spans
+from pe_lib.doctor.report import NAMES
+from pe_lib.doctor.words import describe_frequencies
 from pe_lib.rope import LayerRotation, RotarySettings, rotary_settings
 
 DIFFERS, CANNOT_SAY = 1, 2
@@ -49,7 +53,7 @@ def _parser() -> argparse.ArgumentParser:
         "--length", type=int, metavar="N", help="the longest text, for scalings that depend on it"
     )
     parser.add_argument("--layer", type=int, metavar="I", help="hold the function to this layer")
-    parser.add_argument("--axes", choices=doctor.AXES, help="the shape that the function takes")
+    parser.add_argument("--axes", choices=AXES, help="the shape that the function takes")
     parser.add_argument(
         "--layout",
         choices=("split", "interleaved"),
@@ -119,11 +123,11 @@ def describe(settings: RotarySettings) -> str:
         title += f" · {_part(kinds[0])}"
     lines = [title]
     if still and kinds:
-        lines.append(_line("not rotated", f"layers {doctor.spans(still)}"))
+        lines.append(_line("not rotated", f"layers {spans(still)}"))
     for kind in kinds:
         if len(kinds) > 1:
             own = [index for index, each in enumerate(layers) if each == kind]
-            lines += ["", f"layers {doctor.spans(own)} · {_part(kind)}"]
+            lines += ["", f"layers {spans(own)} · {_part(kind)}"]
         lines += _of_kind(kind, settings)
     if len(kinds) > 1:
         lines.append("")
@@ -147,7 +151,7 @@ def _part(kind: LayerRotation) -> str:
 
 
 def _of_kind(kind: LayerRotation, settings: RotarySettings) -> list[str]:
-    layout = f"{kind.layout} ({doctor.NAMES[kind.layout]})"
+    layout = f"{kind.layout} ({NAMES[kind.layout]})"
     if kind.layout_out != kind.layout:
         layout += f", written {kind.layout_out}"
     source = dict(settings.sources).get("layout", "")
@@ -171,7 +175,7 @@ def _of_kind(kind: LayerRotation, settings: RotarySettings) -> list[str]:
 def _frequencies(kind: LayerRotation) -> str:
     """Base and scaling as the file says them, then what becomes of the pairs."""
     given = dict(kind.rope_parameters)
-    text = f"base {doctor.number(kind.base or 0)}"
+    text = f"base {number(kind.base or 0)}"
     if kind.rope_type not in (None, "default", "mrope"):
         text += f", {kind.rope_type}"
         factor = given.get("factor")
@@ -181,8 +185,7 @@ def _frequencies(kind: LayerRotation) -> str:
             text += f" ×{factor:g}"
         if given.get("original_max_position_embeddings") is not None:
             text += f" from {int(given['original_max_position_embeddings']):,}"
-        became = doctor.describe_frequencies(kind.frequencies, kind.head_dim)
-        text += f": {became.removeprefix(f'base {doctor.number(kind.base or 0)}').lstrip(':, ')}"
+        text += f": {describe_frequencies(kind.frequencies, kind.head_dim, base=kind.base)}"
     return text
 
 

@@ -1,6 +1,6 @@
 """Check what a change touches, two checks at a time, and say what is left to `make test`.
 
-python tests/check.py             what differs from the upstream branch, and what is not committed
+python tests/check.py             what differs from the branch that a change goes to
 python tests/check.py FILE …      as if these files had changed
 
 A changed file is checked for its style and its types, and the test of its name is run. A changed
@@ -53,11 +53,19 @@ def main() -> None:
 
 
 def changed_files() -> list[str]:
-    """The files that differ from the upstream branch, or else from the last commit."""
-    upstream = git("merge-base", "HEAD", "@{upstream}") or ["HEAD"]
-    return git("diff", "--name-only", "--diff-filter=d", upstream[0]) + git(
+    """The files that differ from the commit that a change began at, committed or not."""
+    return git("diff", "--name-only", "--diff-filter=d", beginning()) + git(
         "ls-files", "--others", "--exclude-standard"
     )
+
+
+def beginning() -> str:
+    """The commit at which this branch left the one that its changes go to: the default branch of
+    the repository that was cloned, or else the upstream branch. Without either, the last commit."""
+    for target in ("origin/HEAD", "@{upstream}"):
+        if common := git("merge-base", "HEAD", target):
+            return common[0]
+    return "HEAD"
 
 
 def git(*arguments: str) -> list[str]:
@@ -73,7 +81,7 @@ def plan_for(files: Iterable[str]) -> Plan:
     """What to run where these files have changed."""
     files = list(files)
     if not files:
-        sys.exit("Nothing has changed.")
+        sys.exit("Nothing has changed. To check what was committed before, name the files.")
     plan = Plan()
     check_code([name for name in files if name.endswith((".py", ".ipynb"))], plan)
     check_pages([name for name in files if name.startswith("book/")], plan)
@@ -106,8 +114,8 @@ def check_pages(files: list[str], plan: Plan) -> None:
 
 
 def code_has_changed(name: str) -> bool:
-    """Whether a notebook differs in more than its prose from the last commit."""
-    stored = "\n".join(git("show", f"HEAD:{name}"))
+    """Whether a notebook differs in more than its prose from where the change began."""
+    stored = "\n".join(git("show", f"{beginning()}:{name}"))
     now = (ROOT / name).read_text(encoding="utf-8")
     return not stored or code_cells(stored) != code_cells(now)
 

@@ -37,7 +37,7 @@ def test_new_constraints_are_found_in_an_environment_without_packages(
 
 def test_constraints_are_made_in_a_command_of_their_own() -> None:
     """make installs once in a run, so what comes later in it would use the old versions."""
-    text = (install.ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    text = (install.ROOT / "MAINTAINING.md").read_text(encoding="utf-8")
     commands = re.findall(r"\bmake ([a-z -]*\bconstraints\b[a-z -]*)", text)
     assert [command.split() for command in commands] == [["constraints"]]
 

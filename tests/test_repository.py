@@ -1,5 +1,7 @@
 """What the repository says about itself stays true."""
 
+import contextlib
+import io
 import json
 import re
 import shlex
@@ -28,7 +30,7 @@ WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
 PACKAGES = json.loads(MANIFEST.read_text(encoding="utf-8"))
 FOLDERS = r"book|pe_lib|pe_book|experiments|benchmarks|tests|website|binder|\.github|\.ci"
 # CONTRIBUTING.md shows how to write these.
-TO_BE_WRITTEN = {"pe_book/live/hand.js", "pe_book/live/data/hand.js"}
+TO_BE_WRITTEN = {"pe_book/live/hand.js", "pe_book/live/data/hand.js", "conf.py"}
 # The jobs that may write, and what.
 WRITERS = {
     ("book", "colab"): {"contents": "write"},
@@ -57,6 +59,7 @@ def test_torch_s_version_stands_in_one_place() -> None:
     for name in (
         "README.md",
         "CONTRIBUTING.md",
+        "MAINTAINING.md",
         "pyproject.toml",
         "binder/requirements.txt",
         "benchmarks/requirements.txt",
@@ -109,7 +112,7 @@ def test_packages_are_named_without_the_host_of_a_registry() -> None:
     assert [name for name in names if REGISTRY.search(read(name))] == []
 
 
-@pytest.mark.parametrize("page", ["README.md", "CONTRIBUTING.md"])
+@pytest.mark.parametrize("page", ["README.md", "CONTRIBUTING.md", "MAINTAINING.md"])
 def test_readers_are_told_of_files_and_commands_that_exist(page: str) -> None:
     """In the prose and in the commands that they are to type."""
     text = read(page)
@@ -121,6 +124,34 @@ def test_readers_are_told_of_files_and_commands_that_exist(page: str) -> None:
     assert commands
     for command in commands:
         assert set(command.split()) <= targets, command
+
+
+@pytest.mark.parametrize(
+    "page", ["README.md", "CONTRIBUTING.md", "MAINTAINING.md", "pe_lib/README.md"]
+)
+def test_names_of_files_and_folders_are_those_of_some(page: str) -> None:
+    """Also without the folder that they stand in: a table of a folder names what is in it."""
+    paths = [Path(name) for name in files_of_the_repository()]
+    known = {str(one) for path in paths for one in (path, *path.parents)}
+    known |= {Path(name).name for name in known}
+    pattern = r"`(\.?\w[\w.-]*/[\w./-]*|[\w-]+\.(?:css|js|md|py|txt|yml))`"
+    named = {name.rstrip("/") for name in re.findall(pattern, read(page))}
+    assert named
+    missing = {name for name in named - known if not name.startswith("_build/")}
+    assert missing <= TO_BE_WRITTEN
+
+
+@pytest.mark.parametrize("page", ["README.md", "pe_lib/README.md"])
+def test_a_report_that_is_shown_is_the_one_that_is_printed(page: str) -> None:
+    """Its lines, or some of them in their order."""
+    examples = re.findall(r"```python\n(.*?)```", read(page), re.S)
+    (shown,) = re.findall(r"```text\n(.*?)```", read(page), re.S)
+    names: dict[str, object] = {}
+    with contextlib.redirect_stdout(io.StringIO()) as out:
+        for example in examples:
+            exec(example, names)
+    printed = iter(out.getvalue().splitlines())
+    assert [line for line in shown.splitlines() if line not in printed] == []
 
 
 def test_shell_commands_can_be_pasted_into_any_shell() -> None:

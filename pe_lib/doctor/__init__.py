@@ -18,28 +18,21 @@ from dataclasses import replace
 from typing import Any
 
 from pe_lib import _checks as check
-from pe_lib.doctor.calls import AXES, Axes, Caller, Turn
+from pe_lib.doctor.calls import Axes, Caller, Turn
 from pe_lib.doctor.comparison import compare, kinds_of_layer
 from pe_lib.doctor.examination import examine_blind
-from pe_lib.doctor.numbers import number, spans
-from pe_lib.doctor.report import ADAPTERS, NAMES, Fault, Report
-from pe_lib.doctor.words import base_of, describe_frequencies, lines
+from pe_lib.doctor.report import ADAPTERS, Code, Fault, Report
+from pe_lib.doctor.words import lines
 
 __all__ = [
     "ADAPTERS",
-    "AXES",
-    "NAMES",
     "Axes",
+    "Code",
     "Fault",
     "Report",
     "Turn",
     "assert_turns_as",
-    "base_of",
-    "compare",
-    "describe_frequencies",
     "examine",
-    "number",
-    "spans",
 ]
 
 
@@ -105,7 +98,17 @@ def assert_turns_as(
 ) -> None:
     """For pytest: raise an `AssertionError` with the report if ``turn`` differs from ``expect``.
 
-    The arguments are those of `examine`.
+    Parameters
+    ----------
+    turn, head_dim, expect, axes, position_axes
+        As in `examine`.
+
+    Raises
+    ------
+    AssertionError
+        If the report names a fault. The message is the whole report.
+    ValueError
+        As in `examine`.
     """
     report = examine(turn, head_dim, expect=expect, axes=axes, position_axes=position_axes)
     if report.faults:

@@ -9,12 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pe_lib.doctor.numbers import entries_of, number, spans, whole
-from pe_lib.doctor.reading import ROUNDINGS
-from pe_lib.doctor.report import NAMES, Fault, Floats, Report, not_tested, with_fault
+from pe_lib.doctor.reading import BARS, ROUNDINGS
+from pe_lib.doctor.report import NAMES, Code, Fault, Floats, Report, not_tested, with_fault
 from pe_lib.doctor.words import describe
 from pe_lib.rope import LayerRotation, RotarySettings, rotary_settings
 
 OTHER_FREQUENCIES = 1e-5  # relative: above what a power computed in float32 is off by
+OTHER_FACTOR = 1e-3  # relative: less changes no score by more than a rounding to bfloat16 does
 
 
 def kinds_of_layer(expect: Any, width: int) -> list[LayerRotation]:
@@ -61,7 +62,7 @@ def compare(report: Report, kind: LayerRotation) -> Report:
     if kind.pair_axes is not None and report.pair_axes is None:
         axes = max(kind.pair_axes) + 1
         report = not_tested(report, f"which axis turns a pair (position_axes={axes})")
-    broken = {"positions_ignored", "not_a_rotation", "stale_table", "not_finite"}
+    broken = {Code.POSITIONS_IGNORED, Code.NOT_A_ROTATION, Code.STALE_TABLE, Code.NOT_FINITE}
     if report.layout is None or broken & set(report.codes):
         if report.layout is None and not report.faults:
             report = with_fault(report, _fault_unturned())
@@ -83,7 +84,15 @@ def compare(report: Report, kind: LayerRotation) -> Report:
 
 def _with_exact_angles(report: Report, kind: LayerRotation) -> Report:
     """The errors of angles beside the model's frequencies, where these are what was meant."""
-    wrong = {"layout", "part", "frequencies", "base", "scaling", "spacing", "half_frequencies"}
+    wrong = {
+        Code.LAYOUT,
+        Code.PART,
+        Code.FREQUENCIES,
+        Code.BASE,
+        Code.SCALING,
+        Code.SPACING,
+        Code.HALF_FREQUENCIES,
+    }
     found = report.frequencies
     if wrong & set(report.codes) or report.layout == "other" or report.follows_length:
         return report
@@ -95,7 +104,7 @@ def _with_exact_angles(report: Report, kind: LayerRotation) -> Report:
 
 def _fault_unturned() -> Fault:
     return Fault(
-        "unturned",
+        Code.UNTURNED,
         "nothing turns",
         "the same at every distance: the model sees no order but what its mask shows",
         "call the rotation; look for a layer that was left out, or for positions that are all 0",
@@ -161,7 +170,7 @@ def _compare_layout(report: Report, kind: LayerRotation) -> Fault | None:
         if report.layout in NAMES:
             consequence = _scores_off(kind, layout=report.layout, layout_out=report.layout)
         return Fault(
-            "layout",
+            Code.LAYOUT,
             f"pairs are {report.layout} and the model's are {wanted}",
             consequence,
             f"set the flag, or reorder the weights once: convert_layout(w, {kind.head_dim}, "
@@ -169,7 +178,7 @@ def _compare_layout(report: Report, kind: LayerRotation) -> Fault | None:
         )
     if report.layout_out != kind.layout_out and not one_pair:
         return Fault(
-            "layout_out",
+            Code.LAYOUT_OUT,
             f"it writes {report.layout_out} and the model's own code writes {kind.layout_out}",
             "equal, if queries and keys go through the same function; cached keys are in another "
             "order and cannot be exchanged with the model's own code",
@@ -181,13 +190,30 @@ def _compare_layout(report: Report, kind: LayerRotation) -> Fault | None:
 def _compare_direction(report: Report, kind: LayerRotation) -> Fault | None:
     if report.direction == kind.direction:
         return None
-    which = {1: "forward", -1: "backward", 0: "partly forward, partly backward"}
+    which = {1: "forward", -1: "backward"}
+    if report.direction == 0:
+        return _fault_mixed(report, kind, which[-kind.direction], which[kind.direction])
     return Fault(
-        "direction",
+        Code.DIRECTION,
         f"pairs turn {which[report.direction]} and the model's {which[kind.direction]}",
         _scores_off(kind, direction=-kind.direction)
         + "; the past is seen as a future at the same distance",
         "change the sign of the sine",
+    )
+
+
+def _fault_mixed(report: Report, kind: LayerRotation, wrong: str, right: str) -> Fault:
+    """Some pairs turn as the model's do and some the other way: frequencies have signs then."""
+    ways = kind.direction * np.sign(report.frequencies)
+    pairs = spans(np.flatnonzero(ways < 0).tolist())
+    consequence = "wrong at every distance"
+    if len(ways) == len(kind.frequencies):
+        consequence = _scores_off(kind, frequencies=tuple((ways * kind.frequencies).tolist()))
+    return Fault(
+        Code.DIRECTION,
+        f"pairs {pairs} turn {wrong} and the model's {right}, as the others do",
+        f"{consequence}; these pairs see the past as a future at the same distance",
+        f"change the sign of the sine of pairs {pairs} alone",
     )
 
 
@@ -202,7 +228,7 @@ def _compare_part(report: Report, kind: LayerRotation) -> Fault | None:
         100,
     )
     return Fault(
-        "part",
+        Code.PART,
         f"entries {entries_of(*found)} of a head turn, and the model's are "
         f"{entries_of(kind.rotary_start, kind.rotary_dim)} of {kind.head_dim}",
         f"off by {error:.2g} at distance 100 (their standard deviation is 1)",
@@ -216,7 +242,7 @@ def _compare_frequencies(report: Report, kind: LayerRotation) -> Fault | None:
     found, bars = report.frequencies, report.frequency_errors
     if len(found) != len(expected):
         return None  # the part is reported instead
-    tolerance = 4 * bars + OTHER_FREQUENCIES * expected
+    tolerance = BARS * bars + OTHER_FREQUENCIES * expected
     different = np.abs(found - expected) > tolerance
     if not different.any():
         return None
@@ -226,7 +252,7 @@ def _compare_frequencies(report: Report, kind: LayerRotation) -> Fault | None:
 
 
 class _Explanation(NamedTuple):
-    code: str
+    code: Code
     difference: str
     remedy: str
 
@@ -237,7 +263,7 @@ def _explain_frequencies(
     """Why frequencies differ: the likeliest cause that reproduces them within their error bars."""
 
     def fits(candidate: Floats, extra: float = OTHER_FREQUENCIES) -> bool:
-        return bool(np.all(np.abs(found - candidate) <= 4 * bars + extra * np.abs(candidate)))
+        return bool(np.all(np.abs(found - candidate) <= BARS * bars + extra * np.abs(candidate)))
 
     where = spans(np.flatnonzero(different).tolist())
     explained = _half_frequencies(found, kind, fits) or _other_formula(found, kind, fits, where)
@@ -247,7 +273,7 @@ def _explain_frequencies(
     ratios = found[expected > 0] / expected[expected > 0]
     if np.allclose(ratios, ratios[0], rtol=min(1e-4, abs(ratios[0] - 1) / 10)):
         return _Explanation(
-            "frequencies",
+            Code.FREQUENCIES,
             f"all frequencies are {number(ratios[0])} times those of the model",
             "look for a factor of linear scaling that is applied once too often, or not at all",
         )
@@ -257,13 +283,13 @@ def _explain_frequencies(
         scaled = kind.rope_type not in (None, "default", "mrope")
         missing = f"; or its scaling is missing, {kind.rope_type!r}" if scaled else ""
         return _Explanation(
-            "base",
+            Code.BASE,
             f"the base is {number(base)}{wanted}; pairs {where} differ",
             f"take rope_theta from the model's configuration{missing}",
         )
     first = int(np.flatnonzero(different)[0])
     return _Explanation(
-        "frequencies",
+        Code.FREQUENCIES,
         f"pairs {where} differ; pair {first} turns by {found[first]:.6g} a position and the "
         f"model's by {expected[first]:.6g}",
         "give it the frequencies of rotary_frequencies(**rope_parameters)",
@@ -279,7 +305,7 @@ def _half_frequencies(
         if fits(rounded(expected), 1e-6) or fits(of_single, 1e-6):
             worst = np.abs(found / expected - 1)[expected > 0].max()
             return _Explanation(
-                "half_frequencies",
+                Code.HALF_FREQUENCIES,
                 f"frequencies are rounded to {name}, up to {worst:.1e} off",
                 "keep inv_freq in float32 when the model is cast",
             )
@@ -298,20 +324,20 @@ def _other_formula(
     if kind.rope_type not in ("default", "mrope") and fits(plain):
         ratio = (plain / expected.clip(1e-300))[expected > 0].max()
         return _Explanation(
-            "scaling",
+            Code.SCALING,
             f"scaling {kind.rope_type!r} is ignored: up to {number(ratio)}× on pairs {where}",
             "give it the frequencies of rotary_frequencies(**rope_parameters), not a base",
         )
     if 2 * pairs < kind.head_dim and fits(kind.base ** (-2 * index / kind.head_dim)):
         return _Explanation(
-            "spacing",
+            Code.SPACING,
             f"frequencies are spaced as for all {kind.head_dim} entries of a head, not for the "
             f"{2 * pairs} that turn",
             f"divide the exponent by rotary_dim = {2 * pairs}",
         )
     if fits(kind.base ** (-index / max(pairs - 1, 1))):
         return _Explanation(
-            "spacing",
+            Code.SPACING,
             "exponents run from 0 to 1 with both ends, as in tensor2tensor",
             "let pair i have base**(-2*i/rotary_dim)",
         )
@@ -320,15 +346,15 @@ def _other_formula(
 
 def _compare_factor(report: Report, kind: LayerRotation) -> Fault | None:
     found, expected = report.attention_factor, kind.attention_factor
-    if abs(found / expected - 1) <= 4 * report.attention_factor_error / found + 1e-3:
+    if abs(found / expected - 1) <= BARS * report.attention_factor_error / found + OTHER_FACTOR:
         return None
     share = (found / expected) ** 2
     size = f"{abs(1 - share):.0%} too {'large' if share > 1 else 'small'}"
     what = f"cosines and sines are multiplied by {found:.4f} and the model's by {expected:.4f}"
-    if abs(found - expected**2) < 1e-3:
+    if abs(found - expected**2) < OTHER_FACTOR:
         what += ": the factor is applied twice"
     return Fault(
-        "factor",
+        Code.FACTOR,
         what,
         f"{size}, at every distance",
         f"multiply cosines and sines by attention_factor = {expected:.6g}, once, on q and on k",
@@ -344,7 +370,7 @@ def _compare_axes(report: Report, kind: LayerRotation) -> Fault | None:
         k for k, (a, b) in enumerate(zip(report.pair_axes, kind.pair_axes, strict=False)) if a != b
     ]
     return Fault(
-        "axes",
+        Code.AXES,
         f"pairs {spans(different)} follow other axes of the positions than the model's",
         "right for text, whose axes are equal, and wrong for images and video",
         "take the axis of each pair from mrope_section and mrope_interleaved",
@@ -355,7 +381,7 @@ def _compare_length(report: Report, kind: LayerRotation) -> Fault | None:
     follows = kind.rope_type in ("dynamic", "longrope")
     if report.follows_length and not follows:
         return Fault(
-            "follows_length",
+            Code.FOLLOWS_LENGTH,
             "frequencies follow the longest position of the call, and the model's do not",
             "of a new query with cached keys depend on both positions, not on their distance",
             "compute the frequencies once",

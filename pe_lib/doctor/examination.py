@@ -8,6 +8,9 @@ import numpy as np
 from pe_lib.doctor.calls import REACHES, Caller, Refused
 from pe_lib.doctor.numbers import listed, number, spans, whole
 from pe_lib.doctor.reading import (
+    ROUNDOFF,
+    SINGLE,
+    SURE,
     Fit,
     Pairs,
     Unreadable,
@@ -20,7 +23,16 @@ from pe_lib.doctor.reading import (
     offset_of,
     wrap,
 )
-from pe_lib.doctor.report import UNTESTED, Array, Fault, Floats, Report, not_tested, with_fault
+from pe_lib.doctor.report import (
+    UNTESTED,
+    Array,
+    Code,
+    Fault,
+    Floats,
+    Report,
+    not_tested,
+    with_fault,
+)
 from pe_lib.doctor.trials import (
     checked_writes,
     positions_ignored,
@@ -30,6 +42,17 @@ from pe_lib.doctor.trials import (
     with_linearity,
     with_step,
 )
+
+# A block of M(p) that is so far from a rotation, relative to its length, is none: four entries that
+# are rounded to bfloat16 leave 4·2⁻⁸ at most.
+STRETCHED = 0.02
+# Lengths of pairs that differ by a smaller share are the same: cosines that are computed fast leave
+# less, and no score shows it.
+SAME_LENGTH = 1e-4
+# A smaller offset, in positions, is none: phases of slow pairs do not say more.
+NO_OFFSET = 0.02
+# A pair turns with an axis if this axis alone turns it by such a share of what all axes do.
+TURNS = 0.25
 
 
 def examine_blind(caller: Caller) -> Report:
@@ -59,7 +82,7 @@ def examine_blind(caller: Caller) -> Report:
         return checked_writes(with_fault(report, fault), caller)
     except Refused as error:
         fault = Fault(
-            "raises",
+            Code.RAISES,
             f"a further call raised {error}",
             "none are made",
             "let it take any number of rows, at any positions",
@@ -70,29 +93,21 @@ def examine_blind(caller: Caller) -> Report:
 def _read(
     report: Report, caller: Caller, matrices: Floats, positions: Array, steps: Array
 ) -> Report:
+    """What the matrices at these positions, the first of which are ``steps``, say; then trials."""
     unit = float(np.abs(matrices[0]).max())
     pairs = find_pairs(matrices, unit)
-    dtype = dtype_of(matrices)
-    report = replace(report, dtype=dtype, reach=int(steps[-1]))
+    report = replace(report, dtype=dtype_of(matrices), reach=int(steps[-1]))
     if len(pairs.entries) == 0:
-        if not np.allclose(matrices[0] / unit, np.eye(caller.width), atol=0.02):
-            raise not_pairs("nothing turns, and entries change places or size")
-        report = replace(report, attention_factor=unit)
-        report = replace(report, notes=(*report.notes, "it turns nothing at any position"))
-        return checked_writes(report, caller)
-
+        return checked_writes(_with_nothing_turned(report, matrices[0], unit), caller)
     z, rest = complex_of(matrices, pairs)
     z, rest = z[: len(steps)], rest[: len(steps)]
     length = np.abs(z)
     factor = float(np.median(length))
-    rounding = {"bfloat16": 2.0**-8, "float16": 2.0**-11}.get(dtype, 2.0**-22)
-    if np.any(rest > max(0.02, 4 * rounding) * factor):
-        k = int(np.unravel_index(rest.argmax(), rest.shape)[1])
-        raise not_pairs(f"pair {listed(pairs.entries[k])} is stretched in one direction")
-    noise = max(rounding / 2, float(rest.max()) / factor, 2.0**-23)
-    if np.any(np.abs(length / factor - 1) > 8 * noise + 1e-4):
+    rounding = ROUNDOFF.get(report.dtype, SINGLE)
+    noise = _noise(rest / factor, rounding, pairs)
+    if np.any(np.abs(length / factor - 1) > SURE * noise + SAME_LENGTH):
         report = with_fault(report, _fault_length(length / factor, steps))
-    fit = fit_frequencies(z, steps, rounding, 2.0**-22)
+    fit = fit_frequencies(z, steps, rounding, SINGLE)
     if fit.lost is not None:
         ignored = positions_ignored(caller)
         if ignored is not None:
@@ -108,19 +123,40 @@ def _read(
     report = _with_pairs(report, pairs, fit, noise)
     report = _with_axes(report, caller, matrices, positions, pairs, fit)
     report = _with_rest_of_head(report, matrices[0], pairs)
-    report = with_calls(report, caller, pairs, fit, noise, z[: len(steps)], steps)
-    if not {"stale_table", "second_call", "length"} & set(report.codes):
-        report = with_linearity(report, caller, noise)
-    if {"stale_table", "second_call", "length", "not_linear"} & set(report.codes):
-        report = not_tested(report, "further calls, after this fault")
-    else:
-        report = with_angles(report, caller, pairs, noise)
-        if "restarts" in report.codes:  # later calls would only show the same fault again
-            report = not_tested(report, "further calls, after this fault")
-        else:
-            report = with_batches(report, caller, noise)
-            report = with_step(report, caller, noise)
-    return checked_writes(report, caller)
+    report = with_calls(report, caller, pairs, noise, z[: len(steps)], steps)
+    return checked_writes(_with_trials(report, caller, matrices[0], pairs, noise), caller)
+
+
+def _with_nothing_turned(report: Report, first: Floats, unit: float) -> Report:
+    if not np.allclose(first / unit, np.eye(len(first)), atol=STRETCHED):
+        raise not_pairs("nothing turns, and entries change places or size")
+    note = "it turns nothing at any position"
+    return replace(report, attention_factor=unit, notes=(*report.notes, note))
+
+
+def _noise(rest: Floats, rounding: float, pairs: Pairs) -> float:
+    """What an entry may be off by, relative to the length of a pair. ``rest`` is how far blocks are
+    from rotations: beyond what a rounding explains, they are none."""
+    if np.any(rest > STRETCHED):
+        k = int(np.unravel_index(rest.argmax(), rest.shape)[1])
+        raise not_pairs(f"pair {listed(pairs.entries[k])} is stretched in one direction")
+    return max(rounding / 2, float(rest.max()), SINGLE / 2)
+
+
+def _with_trials(
+    report: Report, caller: Caller, first: Floats, pairs: Pairs, noise: float
+) -> Report:
+    """Further calls, as long as the faults that were found leave something to learn from them."""
+    ends = {Code.STALE_TABLE, Code.SECOND_CALL, Code.LENGTH}
+    if not ends & set(report.codes):
+        report = with_linearity(report, caller, first, noise)
+    if (ends | {Code.NOT_LINEAR}) & set(report.codes):
+        return not_tested(report, "further calls, after this fault")
+    report = with_angles(report, caller, pairs, noise)
+    if Code.RESTARTS in report.codes:  # later calls would only show the same fault again
+        return not_tested(report, "further calls, after this fault")
+    report = with_batches(report, caller, noise)
+    return with_step(report, caller, noise)
 
 
 def _with_pairs(report: Report, pairs: Pairs, fit: Fit, noise: float) -> Report:
@@ -158,20 +194,20 @@ def _with_pairs(report: Report, pairs: Pairs, fit: Fit, noise: float) -> Report:
         report = with_fault(
             report,
             Fault(
-                "phase",
+                Code.PHASE,
                 "at position 0 pairs are turned already, by angles that are no one offset",
                 "unharmed if queries and keys have the same, and wrong with a cache of other code",
                 "begin at the angle 0: cosines 1 and sines 0 at position 0",
             ),
         )
-    elif abs(offset) > 0.02:
+    elif abs(offset) > NO_OFFSET:
         report = with_fault(report, _fault_offset(offset))
     return report
 
 
 def _fault_offset(offset: float) -> Fault:
     return Fault(
-        "offset",
+        Code.OFFSET,
         f"every position is turned as if it were {number(offset)} more",
         "unharmed if queries and keys have it alike; wrong where only one of them has",
         "a constant offset in the function and a cache's length that the caller adds twice look "
@@ -181,7 +217,7 @@ def _fault_offset(offset: float) -> Fault:
 
 def _fault_not_finite(position: int) -> Fault:
     return Fault(
-        "not_finite",
+        Code.NOT_FINITE,
         f"the output at position {whole(position)} is not finite",
         "they are not finite either",
         "lengthen its table, or compute angles where the table ends (a gather beyond its end gives "
@@ -191,7 +227,7 @@ def _fault_not_finite(position: int) -> Fault:
 
 def _fault_far(lost: int, reach: int) -> Fault:
     return Fault(
-        "far",
+        Code.FAR,
         f"beyond position {whole(reach)}, and at {whole(lost)}, its angles are those of no "
         "rotation that it makes before",
         "right in short texts, wrong from there on",
@@ -202,7 +238,7 @@ def _fault_far(lost: int, reach: int) -> Fault:
 
 def _fault_length(ratio: Floats, steps: Array) -> Fault:
     by_position = np.abs(ratio - 1).max(axis=1)
-    if by_position.max() > by_position[0] + 1e-4:
+    if by_position.max() > by_position[0] + SAME_LENGTH:
         worst = int(steps[int(by_position.argmax())])
         what = f"the length of a pair changes with the position, by {by_position.max():.2g} at "
         what += whole(worst)
@@ -210,7 +246,7 @@ def _fault_length(ratio: Floats, steps: Array) -> Fault:
         what = f"pairs are multiplied by different factors, from {ratio.min():.4g} to "
         what += f"{ratio.max():.4g} times their median"
     return Fault(
-        "length",
+        Code.LENGTH,
         what,
         "a factor for positions or pairs: a decay (xPos), a temperature, or a fault",
         "if the model is not one with xPos, look at what multiplies cosines and sines",
@@ -234,14 +270,14 @@ def _with_axes(
         for axis in range(caller.position_axes):
             alone = (positions[axis] == step) & (positions.sum(axis=0) == step)
             angle = wrap(np.angle(z[int(np.flatnonzero(alone)[0]), k]) - origin[k])
-            turned.append(abs(angle) > 0.25 * abs(wrap(omega * step)))
+            turned.append(abs(angle) > TURNS * abs(wrap(omega * step)))
         if sum(turned) == 1:
             chosen[k] = turned.index(True)
         else:
             shared.append(k)
     if shared:
         fault = Fault(
-            "axes",
+            Code.AXES,
             f"pairs {spans(shared)} follow more than one axis of the positions, or none alone",
             "right for text, whose axes are equal, and wrong for images",
             "let each pair take its angle from one axis",

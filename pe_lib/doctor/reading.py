@@ -7,9 +7,27 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from pe_lib.doctor.numbers import listed
-from pe_lib.doctor.report import Array, Fault, Floats
+from pe_lib.doctor.report import Array, Code, Fault, Floats
 
-FLOAT32 = 2.0**-24  # the largest relative error of a rounding to float32
+# The largest relative error of a rounding to a type.
+FLOAT32 = 2.0**-24
+ROUNDOFF = {"bfloat16": 2.0**-8, "float16": 2.0**-11}
+
+# What an entry in float32 may be off by: cosine and product are rounded, and an angle before them.
+SINGLE = 2.0**-22
+# Frequencies are taken for equal where they differ by at most so many error bars.
+BARS = 4
+# Two answers are taken for equal where they differ by at most so many times the noise of an entry:
+# code in a half type rounds cosine, product and sum, and two answers are compared.
+SURE = 8
+# And besides by so much, which code in float32 leaves of an angle that is computed otherwise.
+FLOOR = 1e-5
+# An entry of M(p) that is smaller, relative to the largest, is taken for 0: it is far below a
+# rounding, and the sines of slow pairs grow beyond it far out.
+NOTHING = 1e-6
+# A phase that misses what half the position lets expect by so much, in radians, is that of another
+# rotation. Half a turn away nothing could be told.
+LOST = 0.5
 
 
 class Pairs(NamedTuple):
@@ -30,7 +48,7 @@ class Unreadable(Exception):
 def not_pairs(difference: str) -> Unreadable:
     return Unreadable(
         Fault(
-            "not_a_rotation",
+            Code.NOT_A_ROTATION,
             difference,
             "scores depend on more than the distance of two positions",
             "compare its two lines with y₁ = x₁cos − x₂sin, y₂ = x₁sin + x₂cos",
@@ -41,7 +59,7 @@ def not_pairs(difference: str) -> Unreadable:
 def find_pairs(matrices: Floats, unit: float) -> Pairs:
     """The pairs, from the entries that are not 0 at some position."""
     size = np.abs(matrices).max(axis=0)
-    present = size > 1e-6 * unit
+    present = size > NOTHING * unit
     counts = present.sum(axis=1)
     if counts.max() > 2:
         most = int(counts.argmax())
@@ -105,7 +123,7 @@ def fit_frequencies(z: NDArray[np.complex128], steps: Array, rounding: float, no
     reach, lost = int(steps[1]), None
     for step, alpha, unsure in zip(steps[2:].tolist(), turned[1:], doubt[1:], strict=True):
         miss = wrap(alpha - omega * step)
-        if np.any(np.abs(miss) > np.maximum(0.5, 4 * bar * step)):
+        if np.any(np.abs(miss) > np.maximum(LOST, BARS * bar * step)):
             lost = step
             break
         better = np.maximum(unsure, np.abs(miss) - bar * step) / step
@@ -121,15 +139,15 @@ def offset_of(fit: Fit, noise: float) -> float | None:
     A slow pair gives c roughly and without doubt; the next faster one makes it finer."""
     order = np.argsort(np.abs(fit.omega))
     order = order[np.abs(fit.omega[order]) > 0]
-    if len(order) == 0 or np.all(np.abs(fit.phase) < 8 * noise):
+    if len(order) == 0 or np.all(np.abs(fit.phase) < SURE * noise):
         return 0.0
     value = 0.0
     for k in order:
         omega, phase = fit.omega[k], fit.phase[k]
         value += float(wrap(phase - value * omega)) / omega
     misses = np.abs(wrap(fit.phase - value * fit.omega))
-    allowed = 8 * noise + abs(value) * 4 * fit.bar
-    return value if np.all(misses <= allowed + 1e-6) else None
+    allowed = SURE * noise + abs(value) * BARS * fit.bar
+    return value if np.all(misses <= allowed + NOTHING) else None
 
 
 def layout_of(entries: NDArray[np.int64]) -> tuple[str, int, int, NDArray[np.int64]]:

@@ -1,6 +1,7 @@
 """What the doctor says: faults, the report, and adapters for other libraries' functions."""
 
 from dataclasses import dataclass, field, replace
+from enum import StrEnum
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -68,10 +69,51 @@ def turn(x, positions):  # axes="seq"; kernel(x, positions, y, rows, head_dim) i
 }
 
 
-class Fault(NamedTuple):
-    """One difference: a code to test for, what differs, what scores suffer, what to do."""
+class Code(StrEnum):
+    """What a fault is called, as a string: ``"layout" in report.codes``."""
 
-    code: str
+    LAYOUT = "layout"  #: pairs are made of other entries of the input
+    LAYOUT_OUT = "layout_out"  #: pairs are read as the model's and written to other entries
+    PART = "part"  #: another part of the head turns
+    UNTURNED = "unturned"  #: nothing turns
+    DIRECTION = "direction"  #: all pairs, or some, turn the other way
+    FREQUENCIES = "frequencies"  #: frequencies differ, and none of the causes below explains it
+    BASE = "base"  #: frequencies are those of another base
+    SCALING = "scaling"  #: frequencies are those of the base, without the model's scaling
+    SPACING = "spacing"  #: exponents are spaced for another width, or with both ends
+    HALF_FREQUENCIES = "half_frequencies"  #: frequencies are rounded to a half type
+    FOLLOWS_LENGTH = "follows_length"  #: frequencies follow the longest position of a call
+    FACTOR = "factor"  #: cosines and sines are multiplied by another factor
+    LENGTH = "length"  #: pairs are multiplied by factors that differ, or change with the position
+    AXES = "axes"  #: pairs follow other axes of the positions
+    OFFSET = "offset"  #: a constant is added to every position
+    PHASE = "phase"  #: at position 0 pairs are turned already, by angles that are no offset
+    POSITIONS_IGNORED = "positions_ignored"  #: rows are turned by their number, not by positions
+    RESTARTS = "restarts"  #: each call counts from its own first position
+    BFLOAT16_POSITIONS = "bfloat16_positions"  #: positions are rounded to bfloat16
+    FLOAT16_POSITIONS = "float16_positions"  #: positions are rounded to float16
+    HALF_ANGLES = "half_angles"  #: angles are rounded to a half type, or to TF32
+    FAR = "far"  #: beyond some position the angles are those of no rotation
+    NOT_FINITE = "not_finite"  #: beyond some position outputs are not finite
+    STALE_TABLE = "stale_table"  #: a second call is turned by the positions of an earlier one
+    SECOND_CALL = "second_call"  #: a second call at the same positions turns differently
+    ROWS_SHARE_POSITIONS = "rows_share_positions"  #: all rows of a batch are turned as the first
+    WRONG_AXIS = "wrong_axis"  #: vectors are turned by the axis of heads or of the batch
+    BATCH = "batch"  #: with four axes vectors are turned by none of the positions above
+    CACHED_STEP = "cached_step"  #: a token alone is turned otherwise than in a pass
+    WRITES_INPUT = "writes_input"  #: it writes into an array that it is given
+    RAISES = "raises"  #: a further call raised an error
+    NOT_A_ROTATION = "not_a_rotation"  #: unit vectors are not turned in pairs
+    NOT_LINEAR = "not_linear"  #: other vectors are not turned as unit vectors are
+
+    def __repr__(self) -> str:
+        return repr(self.value)  # lists of codes are read by people, too
+
+
+class Fault(NamedTuple):
+    """One difference: a `Code` to test for, what differs, what scores suffer, what to do."""
+
+    code: Code
     difference: str
     consequence: str
     remedy: str
@@ -85,7 +127,7 @@ class Line(NamedTuple):
 
     name: str
     found: str
-    codes: tuple[str, ...]
+    codes: tuple[Code, ...]
     verdict: str = ""
 
 
@@ -165,7 +207,7 @@ class Report:
         return rms(self.angle_errors) if len(self.angle_errors) else 0.0
 
     @property
-    def codes(self) -> tuple[str, ...]:
+    def codes(self) -> tuple[Code, ...]:
         """The codes of the faults."""
         return tuple(fault.code for fault in self.faults)
 

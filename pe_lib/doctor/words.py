@@ -7,8 +7,20 @@ from typing import NamedTuple
 import numpy as np
 
 from pe_lib.doctor.numbers import entries_of, listed, number, whole
-from pe_lib.doctor.reading import ROUNDINGS
-from pe_lib.doctor.report import NAMES, Array, Floats, Line, Report
+from pe_lib.doctor.reading import BARS, ROUNDINGS, ROUNDOFF
+from pe_lib.doctor.report import NAMES, Array, Code, Floats, Line, Report
+
+# Far beyond the base of any model: where the first pairs seem to say more, they say no base.
+LARGEST_BASE = 1e100
+# A frequency may miss a formula by this share: some roundings of a power computed in float32.
+POWER = 4e-6
+# So much nearer than the unit roundoff of a half type must a frequency be known, to say that it was
+# rounded to this type.
+FINER = 16
+# Divisors of slowed pairs are the same to this share, and all frequencies are divided by a number
+# that differs from 1 by more.
+SAME_DIVISOR = 1e-4
+OF_NO_BASE = "a list of divisors (longrope), or a table of its own"
 
 
 def base_of(report: Report) -> float | None:
@@ -17,75 +29,105 @@ def base_of(report: Report) -> float | None:
     return describe(report.frequencies, report.frequency_errors, report.head_dim).base
 
 
-# Far beyond the base of any model: where the first pairs seem to say more, they say no base.
-LARGEST_BASE = 1e100
-OF_NO_BASE = "a list of divisors (longrope), or a table of its own"
-
-
 class _Description(NamedTuple):
-    text: str
-    base: float | None
-    explanations: tuple[str, ...] = ()
+    """Frequencies in words: what they are as a whole, and what becomes of the pairs."""
+
+    whole: str
+    pairs: str = ""
+    joint: str = ", "
+    base: float | None = None
+    others: tuple[str, ...] = ()  # other settings that give the same frequencies
+    between: tuple[str, ...] = ()  # what the pairs look like that are neither kept nor slowed
+
+    @property
+    def text(self) -> str:
+        return self.joint.join(filter(None, (self.whole, self.pairs)))
 
 
 def describe(omega: Floats, bars: Floats, head_dim: int) -> _Description:
     """Base, kept and slowed pairs, and what else fits, from frequencies alone."""
     turning = int((omega > 0).sum())
-    pairs = len(omega)
-    tail = "" if turning == pairs else f"; {pairs - turning} of {pairs} pairs stand still"
     if turning == 0:
-        return _Description("none", None)
+        return _Description("none")
     if np.any(omega[:turning] <= 0) or np.any(omega < 0):
-        return _Description("in no order", None)
+        return _Description("in no order")
+    described = _of_turning(omega, bars, turning, head_dim)
+    still = len(omega) - turning
+    if still:
+        tail = f"; {still} of {len(omega)} pairs stand still"
+        described = described._replace(pairs=described.pairs + tail)
+    return described
+
+
+def _of_turning(omega: Floats, bars: Floats, turning: int, head_dim: int) -> _Description:
+    """The same where the first ``turning`` pairs turn, and the others stand still."""
     if turning == 1:
-        return _Description(f"one pair, {omega[0]:.6g} a position{tail}", None)
-    index = np.arange(pairs)
-    tolerance = 4 * bars / omega.clip(1e-300) + 4e-6
-    end = next(
-        (n for n in range(turning, 1, -1) if _geometric(omega[:n], tolerance[:n]) is not None), 2
-    )
+        return _Description("one pair", f"{omega[0]:.6g} a position")
+    index, pairs = np.arange(len(omega)), len(omega)
+    tolerance = BARS * bars / omega.clip(1e-300) + POWER
+    end = next(n for n in range(turning, 1, -1) if n == 2 or _geometric(omega[:n], tolerance[:n]))
     slope, intercept = _line(index[:end], np.log(omega[:end]), tolerance[:end])
     if not -0.01 <= -slope * pairs <= math.log(LARGEST_BASE):
         values = omega[:turning]
         spread = f"from {values.max():.6g} down to {values.min():.6g} a position"
-        return _Description(f"no single base: {spread}{tail}", None, (OF_NO_BASE,))
+        return _Description("no single base", spread, ": ", others=(OF_NO_BASE,))
     base = _rounded_base(math.exp(-slope * pairs), omega, bars, end)
-    scale = math.exp(-intercept)
-    divided = "" if abs(scale - 1) < 1e-4 else f", all divided by {number(scale)}"
+    divisor = math.exp(-intercept)
     if end == turning:
-        other = _other_explanations(base, pairs, head_dim) if divided == "" else ()
-        if divided:
-            other = (f"linear scaling by {number(scale)} of base {number(base)}",)
-        return _Description(f"base {number(base)}, no pair slowed{divided}{tail}", base, other)
-    for name, rounded in ROUNDINGS.items():
-        values = omega[:turning]
-        bits = {"bfloat16": 2.0**-8, "float16": 2.0**-10}[name]
-        if np.all(
-            np.abs(values - rounded(values)) <= 4 * bars[:turning] + 1e-7 * values
-        ) and np.all(bars[:turning] < values * bits / 16):
-            slope, _ = _line(index[:turning], np.log(values), np.full(turning, bits))
-            near = _rounded_value(math.exp(-slope * pairs), 0.03)
-            return _Description(f"base about {number(near)}, rounded to {name}{tail}", near)
-    ratio = math.exp(intercept) * base ** (-index / pairs) / omega.clip(1e-300)
-    last = ratio[turning - 1]
-    slowed = next(
-        k
-        for k in range(turning)
-        if np.all(np.abs(ratio[k:turning] / last - 1) <= 2 * tolerance[k:turning] + 1e-4)
+        return _of_one_base(base, divisor, pairs, head_dim)
+    return _of_half_type(omega[:turning], bars[:turning], pairs) or _of_slowed_pairs(
+        omega, tolerance, turning, end, base, divisor
     )
-    if end >= 2 and turning - slowed >= 2 and last > 1:
-        ramp = _ramp(ratio[end:slowed], last, omega, end, slowed, base, pairs)
+
+
+def _divided(divisor: float) -> str:
+    return "" if abs(divisor - 1) < SAME_DIVISOR else f", all divided by {number(divisor)}"
+
+
+def _of_one_base(base: float, divisor: float, pairs: int, head_dim: int) -> _Description:
+    """All pairs that turn have one base, and perhaps one divisor."""
+    divided = _divided(divisor)
+    others = _other_explanations(base, pairs, head_dim)
+    if divided:
+        others = (f"linear scaling by {number(divisor)} of base {number(base)}",)
+    kept = f"no pair slowed{divided}"
+    return _Description(f"base {number(base)}", kept, base=base, others=others)
+
+
+def _of_half_type(omega: Floats, bars: Floats, pairs: int) -> _Description | None:
+    """Frequencies that a half type holds exactly, if they are known well enough to say so."""
+    for name, rounded in ROUNDINGS.items():
+        fine = bars < omega * ROUNDOFF[name] / FINER
+        if np.all(fine & (np.abs(omega - rounded(omega)) <= BARS * bars + 1e-7 * omega)):
+            equal = np.full(len(omega), ROUNDOFF[name])
+            slope, _ = _line(np.arange(len(omega)), np.log(omega), equal)
+            near = _rounded_value(math.exp(-slope * pairs), 0.03)
+            return _Description(f"base about {number(near)}", f"rounded to {name}", base=near)
+    return None
+
+
+def _of_slowed_pairs(
+    omega: Floats, tolerance: Floats, turning: int, end: int, base: float, divisor: float
+) -> _Description:
+    """The first ``end`` pairs have one base; the last ones are divided by one number, or not."""
+    index, pairs = np.arange(len(omega)), len(omega)
+    ratio = base ** (-index / pairs) / divisor / omega.clip(1e-300)
+    last = ratio[turning - 1]
+    same = np.abs(ratio / last - 1) <= 2 * tolerance + SAME_DIVISOR
+    slowed = next(k for k in range(turning) if np.all(same[k:turning]))
+    if turning - slowed >= 2 and last > 1:
         return _Description(
-            f"base {number(base)}{divided}: pairs 0–{end - 1} kept, {slowed}–{turning - 1} "
-            f"divided by {number(last)}{tail}",
-            None,
-            ramp,
+            f"base {number(base)}{_divided(divisor)}",
+            f"pairs 0–{end - 1} kept, {slowed}–{turning - 1} divided by {number(last)}",
+            ": ",
+            between=_ramp(ratio[end:slowed], last, end, slowed, base, pairs),
         )
     return _Description(
-        f"no single base: pairs 0–{end - 1} have {number(base)}, and the last is {number(last)} "
-        f"times slower than that{tail}",
-        None,
-        (OF_NO_BASE,),
+        "no single base",
+        f"pairs 0–{end - 1} have {number(base)}, and the last is {number(last)} times slower than "
+        "that",
+        ": ",
+        others=(OF_NO_BASE,),
     )
 
 
@@ -94,12 +136,11 @@ def _line(x: Array, y: Floats, tolerance: Floats) -> tuple[float, float]:
     return float(slope), float(intercept)
 
 
-def _geometric(omega: Floats, tolerance: Floats) -> tuple[float, float] | None:
-    """The line through the logarithms, if all lie on it."""
+def _geometric(omega: Floats, tolerance: Floats) -> bool:
+    """Whether the logarithms lie on one line."""
     x, y = np.arange(len(omega)), np.log(omega)
     slope, intercept = _line(x, y, tolerance)
-    misses = np.abs(y - slope * x - intercept)
-    return (slope, intercept) if np.all(misses <= 2 * tolerance) else None
+    return bool(np.all(np.abs(y - slope * x - intercept) <= 2 * tolerance))
 
 
 def _rounded_value(value: float, relative: float) -> float:
@@ -128,8 +169,8 @@ def _other_explanations(base: float, pairs: int, head_dim: int) -> tuple[str, ..
             if factor > 1.01 and _digits(near) <= 2:
                 found.append(f"base {number(smaller)} under NTK-aware scaling by {number(near)}")
     if width < head_dim:
-        whole = base ** (head_dim / width)
-        near = _rounded_value(whole, 1e-3)
+        of_head = base ** (head_dim / width)
+        near = _rounded_value(of_head, 1e-3)
         if _digits(near) <= 2 and (_digits(base) > 2 or base < 500):
             found.append(f"base {number(near)} spaced over the whole head of {head_dim}")
     return tuple(found)
@@ -141,7 +182,7 @@ def _digits(value: float) -> int:
 
 
 def _ramp(
-    ratio: Floats, last: float, omega: Floats, first: int, slowed: int, base: float, pairs: int
+    ratio: Floats, last: float, first: int, slowed: int, base: float, pairs: int
 ) -> tuple[str, ...]:
     """What the pairs between look like: linear in the index, or in the frequency."""
     if len(ratio) < 3:
@@ -159,102 +200,130 @@ def _ramp(
     return tuple(found) or ("the pairs between follow neither YaRN's ramp nor Llama 3's",)
 
 
-def describe_frequencies(frequencies: Sequence[float], head_dim: int) -> str:
+def describe_frequencies(
+    frequencies: Sequence[float], head_dim: int, *, base: float | None = None
+) -> str:
     """What became of a base, in words, from exact frequencies: which pairs are slowed, and by what.
+
+    A ``base`` that is known already is not said again.
 
     >>> describe_frequencies([1.0, 0.1, 0.01, 0.001], 8)
     'base 10,000, no pair slowed'
+    >>> describe_frequencies([1.0, 0.1, 0.01, 0.001], 8, base=10_000)
+    'no pair slowed'
     """
     omega = np.array(frequencies, np.float64)
-    return describe(omega, np.zeros_like(omega), head_dim).text
+    described = describe(omega, np.zeros_like(omega), head_dim)
+    known = base is not None and described.whole == f"base {number(base)}"
+    return described.pairs if known else described.text
+
+
+# The lines of a report and, for each, the faults that make it wrong.
+CODES_OF = {
+    "layout": (Code.LAYOUT, Code.LAYOUT_OUT),
+    "part": (Code.PART, Code.UNTURNED),
+    "direction": (Code.DIRECTION,),
+    "frequencies": (
+        Code.FREQUENCIES,
+        Code.BASE,
+        Code.SCALING,
+        Code.SPACING,
+        Code.HALF_FREQUENCIES,
+    ),
+    "factor": (Code.FACTOR, Code.LENGTH),
+    "axes": (Code.AXES,),
+    "offset": (Code.OFFSET, Code.PHASE),
+    "positions": (
+        Code.BFLOAT16_POSITIONS,
+        Code.FLOAT16_POSITIONS,
+        Code.FAR,
+        Code.NOT_FINITE,
+        Code.POSITIONS_IGNORED,
+        Code.RESTARTS,
+    ),
+    "angles": (Code.HALF_ANGLES,),
+    "calls": (
+        Code.STALE_TABLE,
+        Code.SECOND_CALL,
+        Code.ROWS_SHARE_POSITIONS,
+        Code.WRONG_AXIS,
+        Code.BATCH,
+        Code.CACHED_STEP,
+        Code.FOLLOWS_LENGTH,
+        Code.WRITES_INPUT,
+        Code.RAISES,
+    ),
+}
+# What is said of these does not depend on what a model expects.
+JUDGED_BLIND = ("calls", "angles")
 
 
 def lines(report: Report) -> tuple[Line, ...]:
     """The printed lines, with a verdict where something was expected or is wrong."""
     blank = report.layout is None
-    layout = "none" if blank else str(report.layout)
+    texts = [
+        ("layout", _layout(report)),
+        ("part", "none" if blank else _part(report)),
+        ("direction", "none" if blank else WAYS[report.direction]),
+        *_frequencies(report),
+        ("factor", f"{report.attention_factor:.4f}"),
+        ("axes", "" if report.pair_axes is None else listed(report.pair_axes)),
+        ("offset", number(report.offset)),
+        ("positions", f"up to {whole(report.reach)}"),
+        ("angles", _angles(report) if "angles" in report.tested else ""),
+        ("calls", ", ".join(each for each in report.tested if each != "angles")),
+    ]
+    # A line of calls is printed without a text, too: for the faults that it may have.
+    shown = [(name, text) for name, text in texts if text or name == "calls"]
+    made = [Line(name, text, CODES_OF.get(name, ())) for name, text in shown]
+    on_a_line = {code for line in made for code in line.codes}
+    elsewhere = tuple(code for code in report.codes if code not in on_a_line)
+    if elsewhere:
+        made.append(Line("rotation", "", elsewhere))
+    return tuple(line._replace(verdict=_verdict(line, report)) for line in made)
+
+
+def _verdict(line: Line, report: Report) -> str:
+    differences = {fault.code: fault.difference for fault in report.faults}
+    wrong = [differences[code] for code in line.codes if code in differences]
+    if wrong:
+        return "FAULT: " + "; ".join(wrong)
+    unread = report.layout is None and report.faults
+    judged = report.expected is not None or line.name in JUDGED_BLIND
+    return "ok" if judged and line.codes and line.found and not unread else ""
+
+
+WAYS = {1: "forward", -1: "backward", 0: "mixed"}
+
+
+def _layout(report: Report) -> str:
+    text = str(report.layout or "none")
     if report.layout_out != report.layout:
-        layout += f", written {report.layout_out}"
+        text += f", written {report.layout_out}"
     if report.layout in NAMES:
-        layout += f" ({NAMES[report.layout]})"
-    part = f"entries {entries_of(report.rotary_start, report.rotary_dim)} of {report.head_dim}"
-    ways = {1: "forward", -1: "backward", 0: "mixed"}
+        text += f" ({NAMES[report.layout]})"
+    return text
+
+
+def _part(report: Report) -> str:
+    return f"entries {entries_of(report.rotary_start, report.rotary_dim)} of {report.head_dim}"
+
+
+def _frequencies(report: Report) -> list[tuple[str, str]]:
+    """What they are, in the lines below it from what it was read, and what else fits."""
     described = describe(report.frequencies, report.frequency_errors, report.head_dim)
+    below = [*(f"or: {each}" for each in described.others), *described.between]
     turning = report.frequencies > 0
-    read = ""
     if turning.any():
         omega, bars = report.frequencies[turning], report.frequency_errors[turning]
         read = f"read: {len(omega)} pairs, {omega.max():.4g} to {omega.min():.4g} a position, "
-        read += f"± {(bars / omega).max():.1g} of it"
-    lines = [
-        Line("layout", layout, ("layout", "layout_out")),
-        Line("part", "none" if blank else part, ("part", "unturned")),
-        Line("direction", ways[report.direction] if not blank else "none", ("direction",)),
-        Line(
-            "frequencies",
-            described.text,
-            ("frequencies", "base", "scaling", "spacing", "half_frequencies"),
-        ),
-        Line("", read, ()),
-        *(
-            Line("", f"or: {each}" if "the pairs between" not in each else each, ())
-            for each in described.explanations
-        ),
-        Line("factor", f"{report.attention_factor:.4f}", ("factor", "length")),
-    ]
-    if report.pair_axes is not None:
-        lines.append(Line("axes", listed(report.pair_axes), ("axes",)))
-    lines += [
-        Line("offset", number(report.offset), ("offset", "phase")),
-        Line(
-            "positions",
-            f"up to {whole(report.reach)}",
-            (
-                "bfloat16_positions",
-                "float16_positions",
-                "far",
-                "not_finite",
-                "positions_ignored",
-                "restarts",
-            ),
-        ),
-    ]
-    if "angles" in report.tested:
-        error = f"error {report.angle_error:.1g} at {whole(report.angle_at)}, as in "
-        error += f"{_type_of_angles(report)}; scores {report.score_error:.1g}"
-        lines.append(Line("angles", error, ("half_angles",)))
-    calls = [each for each in report.tested if each != "angles"]
-    lines.append(
-        Line(
-            "calls",
-            ", ".join(calls),
-            (
-                "stale_table",
-                "second_call",
-                "rows_share_positions",
-                "wrong_axis",
-                "batch",
-                "cached_step",
-                "follows_length",
-                "writes_input",
-                "raises",
-            ),
-        )
-    )
-    named = {code for line in lines for code in line.codes}
-    rest = tuple(code for code in report.codes if code not in named)
-    if rest:
-        lines.append(Line("rotation", "", rest))
-    by_code = {fault.code: fault for fault in report.faults}
-    done = []
-    for line in [each for each in lines if each.name or each.found]:
-        wrong = [by_code[code].difference for code in line.codes if code in by_code]
-        unread = blank and bool(report.faults)
-        fine = "ok" if report.expected is not None or line.name in ("calls", "angles") else ""
-        if not line.codes or unread or not line.found:
-            fine = ""
-        done.append(line._replace(verdict="FAULT: " + "; ".join(wrong) if wrong else fine))
-    return tuple(done)
+        below.insert(0, f"{read}± {(bars / omega).max():.1g} of it")
+    return [("frequencies", described.text), *(("", each) for each in below)]
+
+
+def _angles(report: Report) -> str:
+    error = f"error {report.angle_error:.1g} at {whole(report.angle_at)}"
+    return f"{error}, as in {_type_of_angles(report)}; scores {report.score_error:.1g}"
 
 
 def _type_of_angles(report: Report) -> str:

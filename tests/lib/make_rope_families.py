@@ -45,6 +45,8 @@ from transformers.models.auto.configuration_auto import (
 from transformers.models.auto.modeling_auto import MODEL_MAPPING_NAMES
 
 from pe_lib import doctor
+from pe_lib.doctor.comparison import compare
+from pe_lib.doctor.words import base_of
 from pe_lib.rope import LayerRotation, rotary_settings
 
 TABLE = Path(__file__).parents[2] / "pe_lib" / "rope" / "families.json"
@@ -561,7 +563,7 @@ def complete(family: dict[str, Any], report: doctor.Report) -> None:
     """A base that no field of the family has, as the code of GPT-J fixes it."""
     defaults = family["defaults"]
     if not defaults.get("rope_parameters"):
-        base = doctor.base_of(report)
+        base = base_of(report)
         if base is not None:
             defaults["rope_parameters"] = {"rope_theta": base}
 
@@ -741,7 +743,7 @@ def differs(report: doctor.Report, layer: LayerRotation | None) -> list[str]:
         return [f"a width of {report.head_dim}, and {layer.head_dim} was expected"]
     if (layer.pair_axes or None) != (report.pair_axes or None):
         return [f"axes {report.pair_axes}, and {layer.pair_axes} were expected"]
-    return [str(fault.difference) for fault in doctor.compare(report, layer).faults]
+    return [str(fault.difference) for fault in compare(report, layer).faults]
 
 
 def disagreements(

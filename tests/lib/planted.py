@@ -38,7 +38,7 @@ PLAIN: dict[str, Any] = {"rope_theta": BASE}
 
 
 def bfloat16(values: Any) -> Array:
-    """Rounded to bfloat16, ties to even, in float32."""
+    """Rounded to bfloat16, ties to even, in float32. The doctor's own rounding is tested by it."""
     bits = np.asarray(values, np.float32).view(np.uint32).astype(np.uint64)
     rounded = (bits + 0x7FFF + ((bits >> 16) & 1)) & 0xFFFF0000
     return rounded.astype(np.uint32).view(np.float32)

@@ -2,8 +2,10 @@
 
 import ctypes
 import dataclasses
+import inspect
 import json
 import math
+import re
 import shutil
 import subprocess
 from pathlib import Path
@@ -16,6 +18,7 @@ import torch
 from planted import BASE, LLAMA3, PLAIN, WIDTH, YARN, expected, rotation, turned
 
 from pe_lib import doctor
+from pe_lib.doctor.words import describe_frequencies
 from pe_lib.rope import rotary_frequencies
 from pe_lib.torch import RotaryPositionalEncoding
 
@@ -150,6 +153,21 @@ def test_pairs_from_which_no_base_can_be_told_are_described_without_one(second: 
     report = doctor.examine(rotation(expected(frequencies=frequencies, width=256)), 256)
     least, most = f"{min(frequencies):.6g}", f"{max(frequencies):.6g}"
     assert f"no single base: from {most} down to {least} a position" in str(report)
+
+
+def test_what_cannot_be_told_apart_is_no_other_explanation() -> None:
+    """Of a narrow head one or two pairs lie between the kept and the slowed ones."""
+    printed = str(doctor.examine(rotation(expected(LLAMA3, width=128, rotary_dim=32)), 128))
+    assert "\n             between them YaRN's ramp and Llama 3's cannot be told apart" in printed
+
+
+def test_a_base_that_is_known_is_not_said_again() -> None:
+    """And 10,000 is not the beginning of 10,000,000."""
+    omega = [10_000_000.0 ** (-k / 4) for k in range(4)]
+    whole = "base 10,000,000, no pair slowed"
+    assert describe_frequencies(omega, 8) == whole
+    assert describe_frequencies(omega, 8, base=10_000) == whole
+    assert describe_frequencies(omega, 8, base=10_000_000) == "no pair slowed"
 
 
 def test_frequencies_in_bfloat16_are_recognised_blind() -> None:
@@ -338,6 +356,130 @@ def test_the_callers_arrays_are_its_own() -> None:
     faults = {each.code: each for each in planted.faults()}
     report = doctor.examine(faults["writes_input"].turn, WIDTH, expect=expected())
     assert report.codes == ("writes_input",)
+
+
+# ---- What a fault is called, and what it says
+
+
+def alternating(turn: planted.Turn) -> planted.Turn:
+    """With axes of a batch and of heads, positions that are those of nobody."""
+    return lambda x, p: turn(x, p if x.ndim == 2 else p + 3 + np.arange(p.shape[-1]) ** 2)
+
+
+def phased(x: Any, positions: Any) -> Any:
+    """All pairs stand at the same angle at position 0, which no one offset gives."""
+    angle = np.multiply.outer(positions, np.array(expected().frequencies)) + 0.5
+    if x.ndim == 4:
+        angle = angle[:, np.newaxis]
+    return turned(x, np.cos(angle), np.sin(angle))
+
+
+def raising(x: Any, positions: Any) -> Any:
+    """It takes many rows and not a few."""
+    if x.shape[-2] < WIDTH:
+        raise IndexError("too few rows")
+    return rotation(expected())(x, positions)
+
+
+def one_axis(x: Any, positions: Any) -> Any:
+    """It looks at the first axis of the positions alone."""
+    return rotation(expected())(x, positions[0])
+
+
+# Code that no planted fault has, what raises it, and the axes of its positions.
+OTHERS = [
+    ("axes", one_axis, 3),
+    ("batch", alternating(rotation(expected())), 1),
+    ("phase", phased, 1),
+    ("raises", raising, 1),
+]
+
+
+@pytest.mark.parametrize(("code", "turn", "axes"), OTHERS, ids=[each[0] for each in OTHERS])
+def test_what_no_planted_fault_has_is_named(code: str, turn: planted.Turn, axes: int) -> None:
+    kind = planted.MROPE if axes > 1 else expected()
+    assert code in doctor.examine(turn, WIDTH, expect=kind, position_axes=axes).codes
+
+
+def test_every_code_can_be_raised_and_is_explained() -> None:
+    raised = {each.code for each in planted.faults()} | {code for code, *_ in OTHERS}
+    assert raised == set(doctor.Code)
+    explained = re.findall(r'^    [A-Z\d_]+ = "(\w+)"  #: ', inspect.getsource(doctor.Code), re.M)
+    assert set(explained) == raised
+
+
+def test_a_code_is_a_string() -> None:
+    report = doctor.examine(rotation(expected()), WIDTH, expect=expected(layout="interleaved"))
+    assert report.codes == ("layout",)
+    assert str(report.codes) == "('layout',)"
+    assert json.dumps(report.codes) == '["layout"]'
+
+
+def normed(turn: planted.Turn) -> planted.Turn:
+    """A function that divides each vector by its length first, which unit vectors do not show."""
+    return lambda x, p: turn(x / np.linalg.norm(x, axis=-1, keepdims=True).clip(1e-6), p)
+
+
+def with_rest(turn: planted.Turn, order: Any, factor: float = 1.0) -> planted.Turn:
+    """A function of half a head that also reorders and multiplies the entries that do not turn."""
+
+    def changed(x: Any, positions: Any) -> Any:
+        y = turn(x, positions).copy()
+        y[..., WIDTH // 2 :] = factor * y[..., WIDTH // 2 :][..., order]
+        return y
+
+    return changed
+
+
+def test_pairs_of_both_directions_are_told_apart() -> None:
+    """The consequence and the remedy are those of the pairs that turn the other way."""
+    ways = np.repeat([1, -1], 16)
+    for wanted in (1, -1):
+        kind = expected(direction=wanted)
+        wrong = rotation(expected(frequencies=tuple((ways * kind.frequencies).tolist())))
+        report = doctor.examine(wrong, WIDTH, expect=kind)
+        (fault,) = (each for each in report.faults if each.code == "direction")
+        named = "16–31" if wanted == 1 else "0–15"
+        assert f"pairs {named} turn" in fault.difference
+        assert f"of pairs {named} alone" in fault.remedy
+        q, k = np.random.default_rng(0).standard_normal((2, 20_000, WIDTH))
+        at = np.full(20_000, 10_000)
+        scores = [
+            (turn(q, at) * turn(k, 0 * at)).sum(axis=1) / math.sqrt(WIDTH)
+            for turn in (wrong, rotation(kind))
+        ]
+        (said,) = re.findall(r"([\d.]+) at distance 10,000", fault.consequence)
+        assert np.std(scores[0] - scores[1]) == pytest.approx(float(said), rel=0.05)
+
+
+GROWING = next(each.turn for each in planted.faults() if each.code == "follows_length")
+
+
+def test_a_large_rest_in_a_half_type_is_no_fault() -> None:
+    """Its roundings are as much larger as it is."""
+    right = rotation(planted.PART)
+    turn = with_rest(right, np.s_[:], 100.0)
+    report = doctor.examine(lambda x, p: planted.bfloat16(turn(x, p)), WIDTH)
+    assert any("multiplied by 100" in each for each in report.notes)
+    assert report.codes == ()
+
+
+@pytest.mark.parametrize(
+    ("turn", "note"),
+    [
+        (with_rest(rotation(planted.PART), np.s_[:], 0.5), "multiplied by 0.5"),
+        (with_rest(rotation(planted.PART), np.s_[::-1]), "change places"),
+        (GROWING, "frequencies follow"),
+    ],
+    ids=["multiplied", "moved", "growing"],
+)
+def test_a_note_hides_no_fault(turn: planted.Turn, note: str) -> None:
+    """What is worth knowing does not keep the doctor from looking at other vectors."""
+    right, wrong = doctor.examine(turn, WIDTH), doctor.examine(normed(turn), WIDTH)
+    for report in (right, wrong):
+        assert any(note in each for each in report.notes)
+    assert right.codes == ()
+    assert wrong.codes == ("not_linear",)
 
 
 # ---- Adapters, as they are printed

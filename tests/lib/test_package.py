@@ -87,7 +87,7 @@ print(np.__name__, pe.__file__)
 
 
 @pytest.mark.parametrize(
-    ("page", "count"), [("README.md", 2), ("pe_lib/README.md", 3), ("book/library.md", 3)]
+    ("page", "count"), [("README.md", 3), ("pe_lib/README.md", 3), ("book/library.md", 3)]
 )
 def test_examples_of_pages_run(page: str, count: int) -> None:
     assert len(examples_of(page)) == count
