@@ -214,7 +214,7 @@ peLive.define("companion", (data) => {
     controls: {
       face: { label: "face", pattern: Object.keys(FACES).join("|"), value: "table" },
       step: { label: "step Δx", min: -FURTHEST, max: FURTHEST, step: 0.1, value: 0, part: "step", moves: ["matrix", "moved", "after"] },
-      x: { label: "row x", min: 0, max: ROWS - 1, value: 12, part: "x", moves: ["moved", "after"] },
+      x: { label: "row x", min: 0, max: ROWS - 1, value: 6, part: "x", moves: ["moved", "after"] },
     }, // prettier-ignore
     presets: [["One row", ({ step }) => ({ step: step + 1 })]],
     play: ({ step }, seconds) => ({ step: ((step + FURTHEST + 1.5 * seconds) % (2 * FURTHEST)) - FURTHEST }),

@@ -98,7 +98,10 @@ peLive.define("digits", () => {
     title: "Four binary digits as hands, and what becomes of them as waves",
     controls: {
       x: { label: "position x", min: 0, max: LAST, value: 11 },
-      soft: { label: "digits 0, waves 1", min: 0, max: 1, step: 0.05, value: 0, show: (v) => fixed(v) },
+      soft: {
+        label: "from digits to waves", min: 0, max: 1, step: 0.05, value: 0,
+        show: (v) => (v === 0 ? "digits" : v === 1 ? "waves" : `${Math.round(100 * v)} %`),
+      },
       read: {
         label: "what is read off each hand",
         choices: [["sine", "left or right"], ["both", "up or down, too"]],
