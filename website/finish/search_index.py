@@ -98,12 +98,13 @@ def in_brackets(text: str) -> str:
 def read_page(text: str, brief: bool = False) -> dict[str, Any]:
     """The title of an article, and its places: each with its names, its prose, its other words.
 
-    Of a brief page the prose is an opening. It is found by its words all the same.
+    Of a brief page the prose is an opening. It is found by its words all the same, but for those of
+    its code.
     """
     article = BeautifulSoup(DRAWN.sub(formula_as_line, PICTURE.sub("", text)), "html.parser")
     for paragraph in article.select("dl.glossary > dd > p:not(:first-of-type)"):
         paragraph.decompose()  # where to read more, which the search says better
-    for part in article.select(FURNITURE):
+    for part in article.select(f"{FURNITURE}, pre" if brief else FURNITURE):
         part.decompose()
     drop_aims(article)
     name_definitions(article)
