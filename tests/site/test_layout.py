@@ -265,7 +265,9 @@ def test_the_table_stays_beside_the_tour_with_the_step_that_it_was_pulled_by(
             assert folded == bool(FACES[which])
             if beside.count():
                 expect(beside).to_be_in_viewport(ratio=1)
-                assert beside.evaluate(COVERED) == []
+                page.wait_for_function(
+                    f"(figure) => ({COVERED})(figure).length === 0", arg=beside.element_handle()
+                )
         page.locator(f'{BESIDE} input[data-key="step"]').press("ArrowRight")
         page.evaluate(SCROLL_TO, -1)
         expect(step).to_have_value("3.1")  # the reader returns, and finds it as it was left
