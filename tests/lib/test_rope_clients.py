@@ -559,6 +559,7 @@ def test_a_row_serves_phi_whose_heads_turn_in_part(
         "RotaryPositionalEncoding": RotaryPositionalEncoding,
         "rotary_frequencies": rotary_frequencies,
         "head_dim": 16,
+        "layout": "split",  # Phi's, which the row on scaling leaves to the table of families
         "rope_parameters": config.rope_parameters,
         "module": theirs,
     }
