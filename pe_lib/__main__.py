@@ -135,7 +135,8 @@ def describe(settings: RotarySettings) -> str:
     if dict(settings.sources).get("layers", "").startswith("not known"):
         lines.append(_line("not known", "which layers call the rotation"))
     if settings.ignored:
-        lines.append(_line("ignored", f"{', '.join(settings.ignored)}: not used by the rope_type"))
+        names = ", ".join(settings.ignored)
+        lines.append(_line("ignored", f"{names}: not used by the model's code"))
     return "\n".join(lines)
 
 

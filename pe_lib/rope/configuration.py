@@ -114,7 +114,8 @@ class RotarySettings:
     sources
         For a name of a setting where it was read: a field, the family's default, or its code.
     ignored
-        Fields of the configuration's rope parameters that its ``rope_type`` does not use.
+        Fields about RoPE that the file has and the model's code, with this ``rope_type``, does not
+        use.
     """
 
     model_type: str
@@ -515,17 +516,25 @@ class _Reader:
             trained = check.integer("original_max_position_embeddings", trained, at_least=2)
             is_long = (self.seq_len or 1) > trained
             given["attention_factor"] = given.get("long_mscale" if is_long else "short_mscale")
-        field = self.family.get("rotary_dim")
-        if "rotary_dim" in self.given and "partial_rotary_factor" not in self.given:
-            field = "rotary_dim"  # released files of MiniMax-M2
+        field = self.field_of_part(given)
         if field is not None and self.field(field) is not None:
             given["partial_rotary_factor"] = self.integer(field) / width
         elif self.family.get("width") == "qk_rope_head_dim":
             given.pop("partial_rotary_factor", None)
+        if "rotary_dim" in self.given and field is None:
+            self.ignored.add("rotary_dim")
         used = {*fields_of(rope_type), *OF_EVERY_TYPE, *NOT_FREQUENCIES, "rope_type", "type"}
         told = {name for name, value in given.items() if value is not None}
         self.ignored |= told - used - {"alpha", "short_mscale", "long_mscale"}
         return {name: value for name, value in given.items() if name in used}, rope_type
+
+    def field_of_part(self, given: Fields) -> str | None:
+        """The field that says how many entries turn, where that is not `partial_rotary_factor`."""
+        field: str | None = self.family.get("rotary_dim")
+        if field is not None or given.get("partial_rotary_factor") is not None:
+            return field
+        is_stored = "read" in self.family  # and not a layout alone, from the caller
+        return self.family.get("older_rotary_dim", None if is_stored else "rotary_dim")
 
     def lengths(self, given: Fields, rope_type: str) -> Fields:
         """The lengths of texts that stand beside the fields of the rotation, or are left out."""

@@ -533,8 +533,24 @@ def defaults_of(model_type: str) -> dict[str, Any]:
     if isinstance(kinds, list | tuple) and kinds:
         fields["pattern"] = shortest_pattern(list(kinds))
     names = {a: b for a, b in CONFIG_MAPPING[model_type].attribute_map.items() if a in KEPT}
-    result = {"defaults": fields}
+    result: dict[str, Any] = {"defaults": fields}
+    if reads_rotary_dim(model_type):
+        result["older_rotary_dim"] = "rotary_dim"
     return result | ({"names": names} if names else {})
+
+
+def reads_rotary_dim(model_type: str) -> bool:
+    """Whether a file may have ``rotary_dim`` in place of the part of a head that turns, as the
+    released ones of MiniMax-M2 do. Other families keep such a field, and their code ignores it."""
+
+    def part(**fields: int) -> Any:
+        config = CONFIG_MAPPING[model_type](**fields)
+        parameters = getattr(config, "rope_parameters", None)
+        return parameters.get("partial_rotary_factor") if isinstance(parameters, dict) else None
+
+    with contextlib.suppress(Exception):  # families with strict fields refuse an unknown one
+        return bool(part() is None and part(rotary_dim=32) is not None)
+    return False
 
 
 def shortest_pattern(kinds: list[str]) -> list[str]:

@@ -264,6 +264,27 @@ def test_a_released_file_of_minimax_says_rotary_dim() -> None:
     theirs = AutoConfig.for_model("minimax_m2", head_dim=128, rotary_dim=64, rope_theta=5e6)
     assert theirs.rope_parameters["partial_rotary_factor"] == 0.5
     assert rotary_settings(file).kinds[0].rotary_dim == 64
+    own = {"rope_type": "default", "rope_theta": 5e6, "partial_rotary_factor": 0.25}
+    theirs = AutoConfig.for_model("minimax_m2", head_dim=128, rotary_dim=64, rope_parameters=own)
+    assert theirs.rope_parameters["partial_rotary_factor"] == 0.25
+    assert rotary_settings(file | {"rope_parameters": own}).kinds[0].rotary_dim == 32
+
+
+def test_a_part_that_the_code_ignores_is_named_and_not_used() -> None:
+    """The code of MiniMax-M3 turns the whole head, and its default configuration has the field."""
+    theirs = AutoConfig.for_model("minimax_m3_vl_text")
+    assert theirs.rotary_dim == 64
+    assert theirs.rope_parameters.get("partial_rotary_factor") is None
+    settings = rotary_settings(theirs)
+    assert {kind.rotary_dim for kind in settings.kinds} == {128}
+    assert settings.ignored == ("rotary_dim",)
+
+
+def test_a_family_of_the_caller_may_say_rotary_dim() -> None:
+    file = {"model_type": "own", "num_hidden_layers": 1, "head_dim": 128, "rotary_dim": 64}
+    file |= {"rope_theta": 1e4}
+    settings = rotary_settings(file, family={"layout": "split"})
+    assert (settings.kinds[0].rotary_dim, settings.ignored) == (64, ())
 
 
 def test_exaone_turns_everywhere_where_it_has_no_window() -> None:

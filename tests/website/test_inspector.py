@@ -135,6 +135,20 @@ def test_the_examples(name: str) -> None:
     assert ("high_freq_factor must be given" in said.get("error", "")) == (name == "A damaged file")
 
 
+@pytest.mark.parametrize("name", ["minimax_m2", "minimax_m3_vl_text", "gptj", "a_new_family"])
+@pytest.mark.parametrize("own", [{}, {"partial_rotary_factor": 0.25}])
+def test_a_field_that_some_families_alone_read(name: str, own: dict[str, float]) -> None:
+    """``rotary_dim``, with a factor beside it, in the rope parameters, or without one."""
+    file = {"model_type": name, "num_hidden_layers": 1, "head_dim": 128, "rotary_dim": 64}
+    rope = {"rope_type": "default", "rope_theta": 1e4}
+    layout = "split" if name == "a_new_family" else None
+    for given in (file | own | {"rope_parameters": rope}, file | {"rope_parameters": rope | own}):
+        kind = check_same(json.dumps(given), layout=layout)["kinds"][0]
+        reads = {"gptj"} if own else {"minimax_m2", "gptj", "a_new_family"}
+        whole = 32 if own else kind["head_dim"]
+        assert kind["rotary_dim"] == (64 if name in reads else whole)
+
+
 @pytest.mark.parametrize("value", [True, False, None, 0, 1, "x", [], {}])
 def test_norms_that_a_field_switches_on(value: Any) -> None:
     for name in ("cohere", "llama4_text"):

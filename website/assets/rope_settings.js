@@ -790,8 +790,8 @@ const ropeSettings = (() => {
         const trained = checkInteger("original_max_position_embeddings", asWhole(given.original_max_position_embeddings), 2);
         given.attention_factor = given[this.length > Number(trained) ? "long_mscale" : "short_mscale"] ?? null;
       }
-      let { rotary_dim: field } = this.family;
-      if ("rotary_dim" in this.given && !("partial_rotary_factor" in this.given)) field = "rotary_dim"; // MiniMax-M2
+      const field = this.fieldOfPart(given);
+      if ("rotary_dim" in this.given && field === null) this.ignored.add("rotary_dim");
       if (field != null && this.field(field) !== null) given.partial_rotary_factor = Number(this.integer(field)) / width;
       else if (this.family.width === "qk_rope_head_dim") delete given.partial_rotary_factor;
       const { needs, takes } = SCALINGS[type];
@@ -800,6 +800,14 @@ const ropeSettings = (() => {
       for (const [name, value] of Object.entries(given))
         if (value != null && !used.has(name) && !others.includes(name)) this.ignored.add(name);
       return [object(Object.fromEntries(Object.entries(given).filter(([name]) => used.has(name)))), type];
+    }
+
+    /** The field that says how many entries turn, where that is not `partial_rotary_factor`. */
+    fieldOfPart(given) {
+      const { rotary_dim, older_rotary_dim, read } = this.family;
+      if (rotary_dim || given.partial_rotary_factor != null) return rotary_dim ?? null;
+      const isStored = read !== undefined; // and not a layout alone, chosen on the page
+      return older_rotary_dim ?? (isStored ? null : "rotary_dim");
     }
 
     /** The lengths of texts that stand beside the fields of the rotation, or are left out. */
@@ -1037,7 +1045,7 @@ const ropeSettings = (() => {
     }));
     const after = [["not rotation", settings.not_rotation.join("; ")]];
     if ((sources.layers ?? "").startsWith("not known")) after.push(["not known", "which layers call the rotation"]);
-    if (ignored.length) after.push(["ignored", `${ignored.join(", ")}: not used by the rope_type`]);
+    if (ignored.length) after.push(["ignored", `${ignored.join(", ")}: not used by the model's code`]);
     return { title, before, blocks, after };
   }
 
