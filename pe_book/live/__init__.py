@@ -24,6 +24,7 @@ POSITIONS = {
     r"\Delta x": "step",
     "x": "x",
 }
+attention = kind("attention")
 byte = kind("byte")
 clock = kind("clock", POSITIONS)
 companion = kind("companion")

@@ -173,33 +173,12 @@ peLive.define("exchange", (data) => {
 
   // ---- What can be moved ----------------------------------------------------------------------
 
-  function exchanged(order, one, other) {
-    const all = [...order];
-    [all[one], all[other]] = [all[other], all[one]];
-    return all.join("");
-  }
-  /** What a hand that holds a tag or a word does: it exchanges it with the one that it is over. */
-  const carry = (order) => ({
-    control: order,
-    carries: true,
-    move(_, { x, y }, wide, which, { before }) {
-      const size = SIZES[wide];
-      const over = Math.round((x - size.left) / size.step);
-      const isThere = over >= 0 && over < COUNT && y > 20 && y < size.height + 20;
-      const place = before[order].indexOf(which);
-      return { [order]: isThere ? exchanged(before[order], place, over) : before[order] };
-    },
-    /** An arrow exchanges it with its neighbour, a digit with what stands at that place. */
-    key(state, key, which) {
-      const place = state[order].indexOf(which);
-      const to = { ArrowLeft: place - 1, ArrowRight: place + 1, Home: 0, End: COUNT - 1 }[key];
-      const isDigit = /^[0-7]$/.test(key);
-      const other = isDigit ? (order === "tags" ? state.tags.indexOf(key) : Number(key)) : to;
-      if (other === undefined) return null;
-      return other < 0 || other >= COUNT ? {} : { [order]: exchanged(state[order], place, other) };
-    },
-  });
-  const there = exchanged(HOME, 2, 5);
+  const placeAt = ({ x, y }, wide) => {
+    const { left, step, height } = SIZES[wide];
+    const over = Math.round((x - left) / step);
+    return over >= 0 && over < COUNT && y > 20 && y < height + 20 ? over : null;
+  };
+  const there = peLive.exchanged(HOME, 2, 5);
   const state = (tags, order, given) => ({ tags, words: order, given });
   return {
     title: "A sentence, its numbers, and where one head of MiniLM looks",
@@ -220,7 +199,10 @@ peLive.define("exchange", (data) => {
       ["2 ↔ 5", state(there, HOME, "sentence")],
       ["dog ↔ man", state(HOME, there, "sentence")],
     ],
-    handles: { tag: carry("tags"), word: carry("words") },
+    handles: {
+      tag: peLive.carry("tags", COUNT, placeAt, ({ tags }, digit) => tags.indexOf(digit)),
+      word: peLive.carry("words", COUNT, placeAt),
+    },
     numbers,
     draw,
     says,

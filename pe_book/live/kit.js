@@ -429,6 +429,35 @@ ${formulaHtml(spec, state, false)}<div class="live__controls">${controls.join(""
     };
   }
 
+  // ---- What a hand carries --------------------------------------------------------------------
+
+  /** An order as text, with what stands at two of its places exchanged. */
+  function exchanged(order, one, other) {
+    const all = [...order];
+    [all[one], all[other]] = [all[other], all[one]];
+    return all.join("");
+  }
+  /** A handle for one of the things of an order: it is exchanged with the one that it is over.
+      `placeAt` gives the place under a point, or null; an arrow exchanges it with its neighbour, and
+      a digit with what stands at that place, which `placeOf` may name otherwise. */
+  const carry = (order, count, placeAt, placeOf = (_, digit) => digit) => ({
+    control: order,
+    carries: true,
+    move(_, point, wide, which, { before }) {
+      const over = placeAt(point, wide);
+      const place = before[order].indexOf(which);
+      return { [order]: over === null ? before[order] : exchanged(before[order], place, over) };
+    },
+    key(state, key, which) {
+      const place = state[order].indexOf(which);
+      const to = { ArrowLeft: place - 1, ArrowRight: place + 1, Home: 0, End: count - 1 }[key];
+      const isDigit = /^[0-9]$/.test(key) && Number(key) < count;
+      const other = isDigit ? placeOf(state, Number(key)) : to;
+      if (other === undefined) return null;
+      return other < 0 || other >= count ? {} : { [order]: exchanged(state[order], place, other) };
+    },
+  });
+
   // ---- In a notebook: anywidget gives the model -----------------------------------------------
 
   function render({ model, el }) {
@@ -497,5 +526,5 @@ ${formulaHtml(spec, state, false)}<div class="live__controls">${controls.join(""
     waiting.push(...document.querySelectorAll(`.live[data-figure="${name}"]:not([data-live])`));
   }
 
-  return { kinds, copies, keep, define, hydrate, html, allowAll, defaults, render };
+  return { kinds, copies, keep, define, hydrate, html, allowAll, defaults, exchanged, carry, render };
 })();

@@ -19,7 +19,7 @@ from playwright.sync_api import Browser, Locator, Page, expect
 from scipy.linalg import block_diag
 
 from pe_book import live, minilm, plots
-from pe_book.attention import softmax
+from pe_book.attention import attention_weights, softmax
 from pe_book.live import still
 from pe_book.live.data import make
 from pe_book.live.figure import LiveFigure
@@ -192,6 +192,30 @@ def test_formats_round_as_processors_do(bench: Page) -> None:
         np.testing.assert_array_equal(np.float32(one["angles"]), single)
         errors = [np.abs(row - exact).max() for row in (single, half)]
         np.testing.assert_allclose(one["errors"], errors, rtol=0.005, atol=1e-10)
+
+
+def test_attention_without_positions_is_the_library_s_in_every_order(bench: Page) -> None:
+    """And its weights move with the words, as its sentence says."""
+    made = make.attention()
+    rows, w_q, w_k = (made[name] for name in ("rows", "w_q", "w_k"))
+    home = attention_weights(rows, w_q, w_k)
+    orders = ["".join(order) for order in itertools.permutations("012")]
+    whole = {name: np.asarray(value).tolist() for name, value in made.items()}
+    for data, rounding in ((whole, 1e-14), ({}, 1e-4)):
+        asked = [{"order": order} for order in orders]
+        for state, found in ask_of(bench, "attention", asked, **data):
+            order = [int(digit) for digit in state["order"]]
+            wanted = attention_weights(rows[order], w_q, w_k)
+            np.testing.assert_allclose(wanted, home[np.ix_(order, order)], atol=1e-15)
+            np.testing.assert_allclose(found["weights"], wanted, atol=rounding)
+    states = [{"order": order, "who": who} for order in orders for who in range(3)]
+    for state, sentence in bench.evaluate(SAID, ["attention", states]):
+        who, words = state["who"], make.WORDS
+        others = [f"“{words[k]}” {home[who, k]:.2f}" for k in range(3) if k != who]
+        told = f"“{words[who]}” gives {' and '.join(others)} of its attention"
+        moved = " ".join(words[int(digit)] for digit in state["order"])
+        same = f"In “{moved}” {told}, as in “{' '.join(words)}”."
+        assert sentence == (f"{told}." if state["order"] == "012" else same)
 
 
 HOME = "01234567"
@@ -485,6 +509,7 @@ def test_stills_are_what_a_browser_draws(bench: Page) -> None:
         live.orbit(decay=0.05),
         live.similarity(64, base=100, offset=7),
         live.subspaces(8),
+        live.attention("201", who=1),
         live.exchange("01534267"),
         live.table(6.4, transposed="00001000"),
         live.crank(380),
@@ -854,6 +879,38 @@ def test_a_finger_exchanges_two_numbers(browser: Browser) -> None:
         (x, y), end = middle(five), middle(two)
         swipe(figure.page, (x, y), (x - 30, y), ((x + end[0]) / 2, y), end)
         expect(figure.locator(".live__says")).to_contain_text("“.” looks at “dog”")
+
+
+def test_words_that_are_dragged_tapped_and_moved_by_keys(browser: Browser) -> None:
+    with staged(browser, live.attention()) as figure:
+        picture, says = shown(figure), figure.locator(".live__says")
+        dog, man = (middle(picture.locator(f'[data-handle="looks {k}"]')) for k in (0, 2))
+        drag(figure.page, dog, (dog[0] + 40, dog[1] + 10), man)
+        expect(says).to_contain_text("In “man bites dog” “dog” gives")
+        below = middle(picture.locator('[data-handle="looked 0"]'))
+        drag(figure.page, below, (below[0] - 40, below[1]), (man[0] + 400, man[1] + 600))
+        expect(says).to_contain_text("In “man bites dog”")  # dropped nowhere
+        picture.locator('[data-handle="looked 1"]').click()
+        expect(says).to_contain_text("“bites” gives “dog”")
+        expect(figure.get_by_role("button", name="bites", exact=True)).to_have_attribute(
+            "aria-pressed", "true"
+        )
+        word = picture.locator('[data-handle="looks 0"]')
+        word.focus()
+        word.press("ArrowLeft")
+        expect(says).to_contain_text("In “man dog bites”")
+        expect(word).to_have_attribute("aria-valuetext", "place 2")
+        word.press("Home")
+        word.press("ArrowLeft")  # it is at the beginning
+        expect(word).to_have_attribute("aria-valuenow", "1")
+
+
+def test_a_finger_exchanges_two_words(browser: Browser) -> None:
+    with staged(browser, live.attention(), PHONE | {"has_touch": True}) as figure:
+        picture = shown(figure, "narrow")
+        (x, y), end = (middle(picture.locator(f'[data-handle="looks {k}"]')) for k in (0, 2))
+        swipe(figure.page, (x, y), (x + 30, y), end)
+        expect(figure.locator(".live__says")).to_contain_text("In “man bites dog”")
 
 
 def test_a_face_of_the_companion_comes_slowly_and_keeps_the_step(browser: Browser) -> None:

@@ -1,8 +1,8 @@
-"""Make companion.js, crank.js and exchange.js here, from the extract in book/data/minilm.
+"""Make the tables of live figures here, most of them from the extract in book/data/minilm.
 
     python pe_book/live/data/make.py
 
-What three live figures compute with, small enough for the first view of a page. Tables are rounded
+What four live figures compute with, small enough for the first view of a page. Tables are rounded
 to 16 bits, each row with a scale of its own. A test compares the files with what this script makes.
 """
 
@@ -24,6 +24,10 @@ HEAD = 2  # the third
 FIRST, LAST, HALF = 1, 506, 250  # positions: the others are longer than nearly all of these
 DIRECTIONS, HANDS = 10, 4
 SHOWN, KINDS_OF_WORDS, WIDTH = 30, 5, 16  # of the table that stays beside the tour
+WORDS = ("dog", "bites", "man")
+DRAWN = """// Three rows and the two matrices of a head, drawn at random by
+// pe_book/live/data/make.py, and rounded there.
+"""
 NOTE = """// {what} all-MiniLM-L6-v2 (Apache License 2.0),
 // made by pe_book/live/data/make.py from the extract in book/data/minilm, and rounded there.
 """
@@ -47,11 +51,22 @@ def files() -> dict[str, str]:
         "crank": crank(model),
         "companion": companion(model),
     }
+    notes = {name: NOTE.format(what=what) for name, what in whats.items()}
+    notes["attention"], tables["attention"] = DRAWN, attention()
     return {
-        f"{name}.js": NOTE.format(what=what)
+        f"{name}.js": note
         + f"peLive.keep({json.dumps(name)}, {json.dumps(packed(tables[name]))});\n"
-        for name, what in whats.items()
+        for name, note in notes.items()
     }
+
+
+def attention() -> dict[str, Any]:
+    """Rows of three words, and a head without positions."""
+    rng = np.random.default_rng(11)
+    width = 8
+    w_q, w_k = rng.normal(0, width**-0.5, (2, width, width))
+    rows = np.random.default_rng(36).normal(size=(len(WORDS), width))
+    return {"words": WORDS, "rows": rows, "w_q": w_q, "w_k": w_k}
 
 
 def exchange(model: minilm.MiniLM) -> dict[str, Any]:
