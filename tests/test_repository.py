@@ -88,7 +88,7 @@ def python_of(name: str) -> str:
 
 def test_the_landing_page_lists_every_chapter_in_order() -> None:
     contents = [Path(name).stem for name in chapters()]
-    assert re.findall(r"^\| \[\]\((\w+)\.ipynb\) \|", read("book/index.md"), re.M) == contents
+    assert re.findall(r"^- \[\]\((\w+)\.ipynb\)$", read("book/index.md"), re.M) == contents
 
 
 def test_no_notebook_is_left_out_of_the_contents() -> None:
