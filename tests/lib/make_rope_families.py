@@ -877,7 +877,7 @@ def main() -> None:
         differ = [name for name in old | new if old.get(name) != new.get(name)]
         if stored != read:
             sys.exit(f"the stored table differs ({', '.join(differ)}): run this without --check")
-    if not arguments.family:
+    elif not arguments.family:
         TABLE.write_text(text, encoding="utf-8")
 
 
