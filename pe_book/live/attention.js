@@ -104,11 +104,10 @@ peLive.define("attention", (data) => {
 
   const placeAt = ({ x, y }, wide) => {
     const { left, step, height } = SIZES[wide];
-    const over = Math.round((x - left) / step);
-    return over >= 0 && over < words.length && y > -20 && y < height + 20 ? over : null;
+    return y > -20 && y < height + 20 ? Math.round((x - left) / step) : -1;
   };
   const carried = {
-    ...peLive.carry("order", words.length, placeAt),
+    ...peLive.carry("order", placeAt),
     taps: (_, point, wide, which) => ({ who: which }),
   };
   return {

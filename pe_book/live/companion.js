@@ -83,7 +83,7 @@ peLive.define("companion", (data) => {
   }; // prettier-ignore
   FACES.turned.full = largest(FACES.turned.rows);
   FACES.turned.most = largest(FACES.turned.matrix(0));
-  const isSquare = ({ most }) => most !== undefined; // the rows below are those above
+  const isSquare = ({ most }) => most; // the rows below are those above
 
   function numbers({ face: name, step }) {
     const face = FACES[name];
@@ -132,7 +132,7 @@ peLive.define("companion", (data) => {
         rect(cx - across / pairs / 2, cy - r - 3, across / pairs, 2 * r + 6, "area", grip(`clock ${i}`))
       );
     });
-    const [first, ringed] = [firstOf(state), isSquare(face) ? otherOf(row) : 0];
+    const first = firstOf(state);
     const said = (k) => (state.face === "added" ? SENTENCE[k] : count(k + first));
     const every = state.face === "added" ? 1 : 5;
     const labels = rows.map((_, k) => {
@@ -144,6 +144,10 @@ peLive.define("companion", (data) => {
     const ring = (x, y, width, height) =>
       ["casing", "cased"].map((look) => rect(x, y, width, height, `ring ${look}`)).join("");
     const [above, below] = face.names;
+    const square = [
+      ring(mx + otherOf(row) * cell - 1, my + row * cell - 1, cell + 2, cell + 2),
+      rect(mx, my, side, side, "area", grip("matrix")),
+    ];
     return [
       text(left, 10, `${above} ${places}`, "strong tie-after"),
       g("clocks", ...clocks),
@@ -154,8 +158,7 @@ peLive.define("companion", (data) => {
       text(mx, my - 14, below.call ? below(state.step) : below, "strong tie-matrix"),
       rect(mx, my, side, side, "frame"),
       g("heat tie-matrix", ...heat(scaled(matrix, face.most), mx, my, cell, cell)),
-      isSquare(face) ? ring(mx + ringed * cell - 1, my + row * cell - 1, cell + 2, cell + 2) : "",
-      isSquare(face) ? rect(mx, my, side, side, "area", grip("matrix")) : "",
+      ...(isSquare(face) ? square : []),
     ].join("");
   }
   function draw(state, wide, { from = state, share = 1 } = {}) {
@@ -180,7 +183,7 @@ peLive.define("companion", (data) => {
       if (!step) return "Thirty rows that training made. Pull: does one matrix move these, too?";
       const { rows } = FACES.learned;
       const to = rows[row + step];
-      if (!to) return `The matrix has taken every row on by ${count(step)}.`;
+      if (!to) return `The matrix has taken every row by ${count(step)}.`;
       const found = times(rows[row], blocksOf(FACES.learned, step));
       const missed = Math.hypot(...to.map((value, j) => value - found[j])) / Math.hypot(...to);
       return `The matrix takes row ${row + 1} to row ${row + step + 1}, and misses it by ${Math.round(100 * missed)} %.`;

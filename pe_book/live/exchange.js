@@ -175,10 +175,9 @@ peLive.define("exchange", (data) => {
 
   const placeAt = ({ x, y }, wide) => {
     const { left, step, height } = SIZES[wide];
-    const over = Math.round((x - left) / step);
-    return over >= 0 && over < COUNT && y > 20 && y < height + 20 ? over : null;
+    return y > 20 && y < height + 20 ? Math.round((x - left) / step) : -1;
   };
-  const there = peLive.exchanged(HOME, 2, 5);
+  const there = "01534267"; // 2 and 5 exchanged
   const state = (tags, order, given) => ({ tags, words: order, given });
   return {
     title: "A sentence, its numbers, and where one head of MiniLM looks",
@@ -200,8 +199,8 @@ peLive.define("exchange", (data) => {
       ["dog ↔ man", state(HOME, there, "sentence")],
     ],
     handles: {
-      tag: peLive.carry("tags", COUNT, placeAt, ({ tags }, digit) => tags.indexOf(digit)),
-      word: peLive.carry("words", COUNT, placeAt),
+      tag: peLive.carry("tags", placeAt, ({ tags }, digit) => tags.indexOf(digit)),
+      word: peLive.carry("words", placeAt),
     },
     numbers,
     draw,

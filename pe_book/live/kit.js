@@ -431,32 +431,29 @@ ${formulaHtml(spec, state, false)}<div class="live__controls">${controls.join(""
 
   // ---- What a hand carries --------------------------------------------------------------------
 
-  /** An order as text, with what stands at two of its places exchanged. */
-  function exchanged(order, one, other) {
-    const all = [...order];
-    [all[one], all[other]] = [all[other], all[one]];
-    return all.join("");
+  /** A handle for the things of an order, which is a text: one is exchanged with that which it is
+      dragged over, an arrow exchanges it with its neighbour, and a digit with what stands at that
+      place. `placeAt` gives the place under a point, and `placeOf` the place that a digit names. */
+  function carry(order, placeAt, placeOf = (_, digit) => digit) {
+    function moved(before, which, to) {
+      const all = [...before];
+      const place = all.indexOf(`${which}`);
+      if (to in all) [all[place], all[to]] = [all[to], all[place]];
+      return { [order]: all.join("") };
+    }
+    return {
+      control: order,
+      carries: true,
+      move: (_, point, wide, which, { before }) => moved(before[order], which, placeAt(point, wide)),
+      key(state, key, which) {
+        const all = [...state[order]];
+        const place = all.indexOf(`${which}`);
+        const keys = { ArrowLeft: place - 1, ArrowRight: place + 1, Home: 0, End: all.length - 1 };
+        const to = key in all ? placeOf(state, key) : keys[key];
+        return to !== undefined && moved(all, which, to);
+      },
+    };
   }
-  /** A handle for one of the things of an order: it is exchanged with the one that it is over.
-      `placeAt` gives the place under a point, or null; an arrow exchanges it with its neighbour, and
-      a digit with what stands at that place, which `placeOf` may name otherwise. */
-  const carry = (order, count, placeAt, placeOf = (_, digit) => digit) => ({
-    control: order,
-    carries: true,
-    move(_, point, wide, which, { before }) {
-      const over = placeAt(point, wide);
-      const place = before[order].indexOf(which);
-      return { [order]: over === null ? before[order] : exchanged(before[order], place, over) };
-    },
-    key(state, key, which) {
-      const place = state[order].indexOf(which);
-      const to = { ArrowLeft: place - 1, ArrowRight: place + 1, Home: 0, End: count - 1 }[key];
-      const isDigit = /^[0-9]$/.test(key) && Number(key) < count;
-      const other = isDigit ? placeOf(state, Number(key)) : to;
-      if (other === undefined) return null;
-      return other < 0 || other >= count ? {} : { [order]: exchanged(state[order], place, other) };
-    },
-  });
 
   // ---- In a notebook: anywidget gives the model -----------------------------------------------
 
@@ -526,5 +523,5 @@ ${formulaHtml(spec, state, false)}<div class="live__controls">${controls.join(""
     waiting.push(...document.querySelectorAll(`.live[data-figure="${name}"]:not([data-live])`));
   }
 
-  return { kinds, copies, keep, define, hydrate, html, allowAll, defaults, exchanged, carry, render };
+  return { kinds, copies, keep, define, hydrate, html, allowAll, defaults, carry, render };
 })();

@@ -26,9 +26,9 @@ VERDICTS = {
 
 
 def folklore() -> dict[str, Any]:
-    """The groups by their ids, in their order, each with its entries, and what nobody knows."""
+    """The groups in their order, each with its entries, and what nobody knows."""
     data = yaml.safe_load(DATA.read_text(encoding="utf-8"))
     groups = {group["id"]: group | {"entries": []} for group in data["groups"]}
     for entry in data["entries"]:
         groups[entry["group"]]["entries"].append(entry | {"colour": VERDICTS[entry["verdict"]]})
-    return {"groups": groups, "unknown": data["unknown"]}
+    return {"groups": list(groups.values()), "unknown": data["unknown"]}
