@@ -121,6 +121,24 @@ def test_outputs_stand_on_the_lines_on_which_the_notebook_has_them() -> None:
         assert [text.rstrip() for text in shown] == [text.rstrip() for text in printed], path
 
 
+# What of a displayed formula scrolls, in pixels.
+SCROLLS = """() => [...document.querySelectorAll(":is(div.math, .math-line) mjx-container")]
+  .filter((formula) => formula.checkVisibility())
+  .map((formula) => [formula.scrollWidth - formula.clientWidth, formula.textContent.slice(0, 40)])
+  .filter(([hidden]) => hidden > 2)"""
+
+
+def test_no_displayed_formula_is_wider_than_a_phone(browser: Browser) -> None:
+    """One that is too long is broken, between its clauses or before a relation."""
+    broken = 0
+    for name in CHAPTERS:
+        with visit(browser, (SITE / name).as_uri(), **PHONE) as page:
+            assert page.evaluate(SCROLLS) == [], name
+            clauses = page.locator(".math-line > span").all()
+            broken += sum(one.evaluate("(one) => one.offsetHeight > 70") for one in clauses)
+    assert broken > 3
+
+
 def test_the_landing_page_speaks_of_a_rocket_only_where_there_is_one() -> None:
     rockets = parsed(SITE / CHAPTERS[3]).select(".dropdown-launch-buttons, .fa-rocket")
     assert ("rocket" in parsed(SITE / LANDING).select("article")[0].text) == bool(rockets)

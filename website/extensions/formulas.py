@@ -11,6 +11,7 @@ import functools
 import html
 import json
 import re
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -125,6 +126,58 @@ def place_for(node: nodes.Element, tex: str, symbols: dict[str, str], display: b
     return PLACE.format(number)
 
 
+# What a formula is read by, to find where a line may end in it.
+TOKEN = re.compile(r"\\[a-zA-Z]+|\\.|.", re.DOTALL)
+OPENS = re.compile(r"\\(?:left|begin|lvert|lVert|lfloor|lceil|langle|\{)$|[({\[]$")
+CLOSES = re.compile(r"\\(?:right|end|rvert|rVert|rfloor|rceil|rangle|\})$|[)}\]]$")
+RELATIONS = ("=", r"\approx", r"\le", r"\leq", r"\ge", r"\geq", r"\equiv", r"\propto")
+SPACES = (r"\quad", r"\qquad")
+BARS = ("|", r"\|")
+ROWS = (r"\\", "&")
+LONG = 55  # letters of TeX of a piece, from which on it may be broken before its pluses, too
+
+
+def clauses_of(tex: str) -> list[list[str]]:
+    """The clauses of a formula of one line, between its wide spaces, each in its pieces.
+
+    A narrow screen breaks the formula between clauses, and a clause that it cannot hold between
+    pieces: these begin at a relation outside of all brackets, and where they would be long at a
+    plus. A formula of several rows is one piece.
+    """
+    if any(token in ROWS for token, is_outside in tokens_of(tex) if is_outside):
+        return [[tex]]
+    return [
+        [
+            piece
+            for part in split_before(clause, RELATIONS)
+            for piece in (split_before(part, ("+",)) if len(part) > LONG else [part])
+        ]
+        for clause in split_before(tex, SPACES)
+    ]
+
+
+def split_before(tex: str, signs: tuple[str, ...]) -> list[str]:
+    """The parts of a formula, each of which but the first begins with one of these signs, or stood
+    behind it where it is a space."""
+    parts = [""]
+    for token, is_outside in tokens_of(tex):
+        if is_outside and token in signs and parts[-1].strip(" {}"):
+            parts.append("{}")  # a sign keeps the space before it
+        parts[-1] += "" if is_outside and token in SPACES else token
+    return [part for part in parts if part.strip(" {}")]
+
+
+def tokens_of(tex: str) -> Iterator[tuple[str, bool]]:
+    """The commands and signs of a formula, each with whether it stands outside of all brackets."""
+    depth, in_bars, is_named = 0, False, False
+    for token in TOKEN.findall(tex):
+        if not is_named:  # a bracket that \\left or \\right names has been counted with it
+            depth += bool(OPENS.match(token)) - bool(CLOSES.match(token))
+            in_bars ^= not depth and token in BARS
+        is_named = token in (r"\left", r"\right")
+        yield token, not depth and not in_bars
+
+
 def symbols_of(writer: Any) -> dict[str, str]:
     """The symbols that the live figures of the page show (live_figures.py)."""
     builder = writer.builder
@@ -141,6 +194,15 @@ def visit_math(writer: Any, node: nodes.math) -> None:
 
 def visit_displayed_math(writer: Any, node: nodes.math_block) -> None:
     tex = node.astext()
+    clauses = [[tex]] if node["number"] else clauses_of(tex)
+    if clauses != [[tex]]:
+        writer.body.append(writer.starttag(node, "div", "", CLASS="math-line"))
+        for clause in clauses:
+            marks = (place_for(node, rf"\displaystyle {one}", symbols_of(writer)) for one in clause)
+            pieces = (f'<span class="math notranslate nohighlight">{mark}</span>' for mark in marks)
+            writer.body.append(f"<span>{''.join(pieces)}</span>")
+        writer.body.append("</div>\n")
+        raise nodes.SkipNode
     if r"\\" in tex and not node["nowrap"]:
         tex = rf"\begin{{split}}{tex}\end{{split}}"  # several lines are aligned, as Sphinx does
     formula = place_for(node, tex, symbols_of(writer), display=True)
