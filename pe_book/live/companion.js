@@ -136,7 +136,7 @@ peLive.define("companion", (data) => {
     const said = (k) => (state.face === "added" ? SENTENCE[k] : count(k + first));
     const every = state.face === "added" ? 1 : 5;
     const labels = rows.map((_, k) => {
-      const [isHere, isNear] = [k === row, Math.abs(k - row) < 2];
+      const [isHere, isNear] = [k === row, Math.abs(k - row) < 3];
       if (!isHere && every > 1 && ((k + first) % every || isNear)) return "";
       return text(left - 6, top + (k + 0.5) * h, said(k), isHere ? "end strong is-position" : "end muted");
     });

@@ -188,7 +188,7 @@ peLive.define("exchange", (data) => {
         label: "what the head is given",
         choices: [
           ["sentence", "words and numbers"],
-          ["same", "“dog” eight times"],
+          ["same", "all “dog”"],
           ["none", "no numbers"],
         ],
         value: "sentence",

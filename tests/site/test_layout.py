@@ -121,6 +121,22 @@ def test_outputs_stand_on_the_lines_on_which_the_notebook_has_them() -> None:
         assert [text.rstrip() for text in shown] == [text.rstrip() for text in printed], path
 
 
+def test_a_table_of_sentences_is_a_card_for_each_row_on_a_phone(browser: Browser) -> None:
+    for name in ("symptoms", "serving", "library", "notation", "cheat_sheet"):
+        with visit(browser, (SITE / f"book/{name}.html").as_uri(), **PHONE) as page:
+            tables = page.locator("article table.stacked").filter(visible=True)
+            assert tables.count() > 0
+            for table in tables.all():
+                place = table.bounding_box()
+                assert place is not None
+                assert place["width"] <= 390
+                cells = table.locator("tbody tr").first.locator("> *").all()
+                tops = [
+                    cell.evaluate("(cell) => cell.getBoundingClientRect().top") for cell in cells
+                ]
+                assert tops == sorted(set(tops))  # one below the other
+
+
 # What of a displayed formula scrolls, in pixels.
 SCROLLS = """() => [...document.querySelectorAll(":is(div.math, .math-line) mjx-container")]
   .filter((formula) => formula.checkVisibility())

@@ -47,3 +47,37 @@ def test_the_few_pages_of_an_incremental_build_need_not_need_every_fix() -> None
     built = site(is_whole=False)
     html_fixes.fix_pages(built)
     assert built.pages == site(is_whole=False).pages
+
+
+def table(heads: list[str], *rows: list[str], look: str = "") -> BeautifulSoup:
+    head, *body = (
+        "".join(f"<{name}>{text}</{name}>" for text in row)
+        for name, row in (("th", heads), *(("td", row) for row in rows))
+    )
+    text = (
+        f"<thead><tr>{head}</tr></thead><tbody>{''.join(f'<tr>{row}</tr>' for row in body)}</tbody>"
+    )
+    page = f'<div class="bd-article"><table class="{look}">{text}</table></div>'
+    found = BeautifulSoup(page, "html.parser")
+    html_fixes.stack_on_phones(found)
+    return found
+
+
+def test_a_table_of_sentences_names_its_columns_in_each_row() -> None:
+    found = table(["what", "why", "how"], ["a", "b" * 50, "c" * 50], ["d", "", "e"], look="table")
+    assert found.table is not None
+    assert found.table["class"] == "table stacked"
+    names = [cell.get("data-name") for cell in found.select("tbody td")]
+    assert names == [None, "why", "how"] * 2
+
+
+@pytest.mark.parametrize(
+    ("rows", "look"),
+    [
+        ([["1", "2.50"], ["2", "3.75"]], ""),
+        ([["a" * 50, "b" * 50]], "families"),
+        ([["a" * 50, "b" * 50], ["a cell alone" * 9]], ""),
+    ],
+)
+def test_other_tables_stay(rows: list[list[str]], look: str) -> None:
+    assert not table(["what", "why"], *rows, look=look).select(".stacked, [data-name]")

@@ -20,6 +20,7 @@ from website.finish.site import Site
 VIEW_BOX = re.compile(r'viewBox="0 0 ([\d.]+) ([\d.]+)"')
 EQUATION = re.compile(r" ([=≠<>≤≥≈]) ")
 PERCENTAGE = re.compile(r"(?<=\d) %")
+LETTERS_ON_A_PHONE = 80  # of a row of a table: two lines or so
 BEHIND_THE_PAGES = "Checks"  # the part of _toc.yml that the contents leave out
 KOREAN = re.compile(r"(\d*[가-힣]+(?:[ ,.·]+[가-힣]+)*)")
 
@@ -178,6 +179,24 @@ def leave_names_plain(page: BeautifulSoup) -> None:
         part.unwrap()
 
 
+def stack_on_phones(page: BeautifulSoup) -> None:
+    """A table of sentences: on a phone each row stands as a card, and each cell but the first has
+    the heading of its column above it. Tables of numbers stay, and those with a form of their own.
+    """
+    for table in page.select(".bd-article table:has(> thead)"):
+        names = [heading.get_text(" ", strip=True) for heading in table.select("thead th")]
+        rows = [row.find_all(["td", "th"], recursive=False) for row in table.select("tbody > tr")]
+        is_plain = not {"families", "conventions"} & set(table.get_attribute_list("class"))
+        if not is_plain or any(len(row) != len(names) for row in rows):
+            continue
+        widest = [max(len(cell.text) for cell in column) for column in zip(*rows, strict=True)]
+        if sum(widest) > LETTERS_ON_A_PHONE:
+            table["class"] = " ".join([*table.get_attribute_list("class"), "stacked"])
+            for row in rows:
+                for cell, name in zip(row[1:], names[1:], strict=True):
+                    cell["data-name"] = name
+
+
 def scope_headings(page: BeautifulSoup) -> None:
     """Where a table heads its rows as well as its columns, each heading says which it heads."""
     for heading in page.select("table:has(th.stub) th"):
@@ -277,6 +296,7 @@ FIXES: tuple[Callable[[BeautifulSoup], None], ...] = (
     keep_percentages,
     leave_names_plain,
     scope_headings,
+    stack_on_phones,
     name_folds,
     name_languages,
     be_light_at_first,
