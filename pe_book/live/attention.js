@@ -3,6 +3,7 @@
 // anew from the rows in their new order (data/attention.js); none is carried along.
 peLive.define("attention", (data) => {
   const { fixed, g, line, path, r1, rect, tag, tableOf, text } = peDraw;
+  const { attention, carry } = peLive.sentence;
   const { words } = data;
   const [rows, w_q, w_k] = [data.rows, data.w_q, data.w_k].map(tableOf);
   const PLACES = words.map((_, place) => place);
@@ -13,25 +14,18 @@ peLive.define("attention", (data) => {
 
   const times = (row, matrix) =>
     Array.from(matrix[0], (_, column) => row.reduce((sum, value, k) => sum + value * matrix[k][column], 0));
-  const dot = (a, b) => a.reduce((sum, value, k) => sum + value * b[k], 0);
   /** The attention weights: a row for each place that looks, a column for each that is looked at. */
   function weightsOf(order) {
     const given = [...order].map((which) => rows[which]);
-    const keys = given.map((row) => times(row, w_k));
-    return given.map((row) => {
-      const query = times(row, w_q);
-      const powers = keys.map((key) => Math.exp(dot(query, key) / Math.sqrt(key.length)));
-      const sum = powers.reduce((a, b) => a + b);
-      return powers.map((power) => power / sum);
-    });
+    return attention(...[w_q, w_k].map((matrix) => given.map((row) => times(row, matrix))));
   }
   const numbers = ({ order }) => ({ weights: weightsOf(order) });
 
   // ---- The picture ----------------------------------------------------------------------------
 
   const SIZES = {
-    true: { width: 640, height: 272, left: 200, step: 180, looks: 30, looked: 204, weight: 246, names: [30, 204, 246] },
-    false: { width: 360, height: 286, left: 66, step: 114, looks: 46, looked: 202, weight: 238, names: [14, null, 270] },
+    true: { width: 640, height: 272, left: 200, step: 180, looks: 30, looked: 204, weight: 246, names: [["looks", 30], ["is looked at", 204], ["weight", 246]] },
+    false: { width: 360, height: 286, left: 66, step: 114, looks: 46, looked: 202, weight: 238, names: [["looks", 14], ["is looked at, with this weight", 270]] },
   }; // prettier-ignore
   const HALF = 20; // of the height of a word
 
@@ -74,9 +68,8 @@ peLive.define("attention", (data) => {
     }
     const threads = (ones) => g("threads", ...ones.flatMap((one) => PLACES.map((other) => thread(one, other))));
     const ofWho = (which) => text(at(which), size.weight, fixed(weight(who, which)), "mid strong is-step");
-    const names = wide ? ["looks", "is looked at", "weight"] : ["looks", "", "is looked at, with this weight"];
     const parts = [
-      ...names.map((name, k) => (name ? text(0, size.names[k], name, "muted") : "")),
+      ...size.names.map(([name, y]) => text(0, y, name, "muted")),
       threads(PLACES.filter((one) => one !== who)),
       threads([who]),
       ...["looks", "looked"].flatMap((row) => PLACES.map((which) => word(row, which))),
@@ -97,7 +90,7 @@ peLive.define("attention", (data) => {
     const told = `“${words[who]}” gives ${gives.join(" and ")} of its attention`;
     if (order === HOME) return `${told}.`;
     const isSame = PLACES.every((which) => Math.abs(here[which] - there[which]) < 1e-12);
-    return `In “${sentence(order)}” ${told}, ${isSame ? "as" : "not as"} in “${sentence(HOME)}”.`;
+    return `In “${sentence(order)}”, ${told}, ${isSame ? "as" : "not as"} in “${sentence(HOME)}”.`;
   }
 
   // ---- What can be moved ----------------------------------------------------------------------
@@ -107,7 +100,7 @@ peLive.define("attention", (data) => {
     return y > -20 && y < height + 20 ? Math.round((x - left) / step) : -1;
   };
   const carried = {
-    ...peLive.carry("order", placeAt),
+    ...carry("order", placeAt),
     taps: (_, point, wide, which) => ({ who: which }),
   };
   return {

@@ -83,7 +83,7 @@ peLive.define("companion", (data) => {
   }; // prettier-ignore
   FACES.turned.full = largest(FACES.turned.rows);
   FACES.turned.most = largest(FACES.turned.matrix(0));
-  const isSquare = ({ most }) => most; // the rows below are those above
+  const isSquare = ({ most }) => most !== undefined; // the rows below are those above
 
   function numbers({ face: name, step }) {
     const face = FACES[name];
@@ -183,7 +183,7 @@ peLive.define("companion", (data) => {
       if (!step) return "Thirty rows that training made. Pull: does one matrix move these, too?";
       const { rows } = FACES.learned;
       const to = rows[row + step];
-      if (!to) return `The matrix has taken every row by ${count(step)}.`;
+      if (!to) return `The matrix has taken every row on by ${count(step)}.`;
       const found = times(rows[row], blocksOf(FACES.learned, step));
       const missed = Math.hypot(...to.map((value, j) => value - found[j])) / Math.hypot(...to);
       return `The matrix takes row ${row + 1} to row ${row + step + 1}, and misses it by ${Math.round(100 * missed)} %.`;

@@ -4,6 +4,7 @@
 // times key, softmax.
 peLive.define("exchange", (data) => {
   const { circle, fixed, g, path, r1, rect, tableOf, text } = peDraw;
+  const { attention, carry } = peLive.sentence;
   const { tokens, b_q, b_k } = data;
   const [token_q, token_k, position_q, position_k, deviations] = [
     data.token_q, data.token_k, data.position_q, data.position_k, data.deviations,
@@ -17,13 +18,6 @@ peLive.define("exchange", (data) => {
 
   // ---- The head -------------------------------------------------------------------------------
 
-  const dot = (a, b) => a.reduce((sum, value, k) => sum + value * b[k], 0);
-  function softmax(scores) {
-    const most = Math.max(...scores);
-    const powers = scores.map((score) => Math.exp(score - most));
-    const sum = powers.reduce((a, b) => a + b);
-    return powers.map((power) => power / sum);
-  }
   /** A query or a key of the sum of a word and a number, which the LayerNorm divides by σ. */
   const vector = (ofWord, ofNumber, bias, deviation) =>
     bias.map((start, k) => start + (ofWord[k] + ofNumber[k]) / deviation);
@@ -41,9 +35,7 @@ peLive.define("exchange", (data) => {
     const made = PLACES.map((place) =>
       queryAndKey(wordAt(state, place), state.given === "none" ? MEAN : numberAt(state, place))
     );
-    return made.map(([query]) =>
-      softmax(made.map(([, key]) => dot(query, key) / Math.sqrt(query.length)))
-    );
+    return attention(...[0, 1].map((which) => made.map((pair) => pair[which])));
   }
   const looksOf = (weights) => weights.map((row) => row.indexOf(Math.max(...row)));
   const numbers = (state) => {
@@ -199,8 +191,8 @@ peLive.define("exchange", (data) => {
       ["dog ↔ man", state(HOME, there, "sentence")],
     ],
     handles: {
-      tag: peLive.carry("tags", placeAt, ({ tags }, digit) => tags.indexOf(digit)),
-      word: peLive.carry("words", placeAt),
+      tag: carry("tags", placeAt, ({ tags }, digit) => tags.indexOf(digit)),
+      word: carry("words", placeAt),
     },
     numbers,
     draw,

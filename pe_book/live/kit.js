@@ -429,32 +429,6 @@ ${formulaHtml(spec, state, false)}<div class="live__controls">${controls.join(""
     };
   }
 
-  // ---- What a hand carries --------------------------------------------------------------------
-
-  /** A handle for the things of an order, which is a text: one is exchanged with that which it is
-      dragged over, an arrow exchanges it with its neighbour, and a digit with what stands at that
-      place. `placeAt` gives the place under a point, and `placeOf` the place that a digit names. */
-  function carry(order, placeAt, placeOf = (_, digit) => digit) {
-    function moved(before, which, to) {
-      const all = [...before];
-      const place = all.indexOf(`${which}`);
-      if (to in all) [all[place], all[to]] = [all[to], all[place]];
-      return { [order]: all.join("") };
-    }
-    return {
-      control: order,
-      carries: true,
-      move: (_, point, wide, which, { before }) => moved(before[order], which, placeAt(point, wide)),
-      key(state, key, which) {
-        const all = [...state[order]];
-        const place = all.indexOf(`${which}`);
-        const keys = { ArrowLeft: place - 1, ArrowRight: place + 1, Home: 0, End: all.length - 1 };
-        const to = key in all ? placeOf(state, key) : keys[key];
-        return to !== undefined && moved(all, which, to);
-      },
-    };
-  }
-
   // ---- In a notebook: anywidget gives the model -----------------------------------------------
 
   function render({ model, el }) {
@@ -523,5 +497,5 @@ ${formulaHtml(spec, state, false)}<div class="live__controls">${controls.join(""
     waiting.push(...document.querySelectorAll(`.live[data-figure="${name}"]:not([data-live])`));
   }
 
-  return { kinds, copies, keep, define, hydrate, html, allowAll, defaults, carry, render };
+  return { kinds, copies, keep, define, hydrate, html, allowAll, defaults, render };
 })();

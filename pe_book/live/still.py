@@ -19,6 +19,7 @@ from pe_book.plots import STYLE_ALONE
 
 FOLDER = Path(__file__).parent
 KIT = ("draw", "light", "kit")
+OF_A_SENTENCE = ("attention", "exchange")  # the kinds that need sentence.js
 WITHOUT_A_PAGE = """
 var window = { addEventListener() {} };
 var document = { querySelectorAll: () => [] };
@@ -74,9 +75,10 @@ def text_of(*names: str) -> str:
 
 
 def files_of(kind: str) -> list[str]:
-    """The files of a kind beside the kit: its data, where it has some, and its script."""
+    """The files of a kind beside the kit: what it shares, its data if it has some, its script."""
+    shared = ["sentence"] if kind in OF_A_SENTENCE else []
     data = f"data/{kind}"
-    return [data, kind] if (FOLDER / f"{data}.js").is_file() else [kind]
+    return [*shared, data, kind] if (FOLDER / f"{data}.js").is_file() else [*shared, kind]
 
 
 @cache

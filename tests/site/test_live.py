@@ -214,7 +214,7 @@ def test_attention_without_positions_is_the_library_s_in_every_order(bench: Page
         others = [f"“{words[k]}” {home[who, k]:.2f}" for k in range(3) if k != who]
         told = f"“{words[who]}” gives {' and '.join(others)} of its attention"
         moved = " ".join(words[int(digit)] for digit in state["order"])
-        same = f"In “{moved}” {told}, as in “{' '.join(words)}”."
+        same = f"In “{moved}”, {told}, as in “{' '.join(words)}”."
         assert sentence == (f"{told}." if state["order"] == "012" else same)
 
 
@@ -886,7 +886,7 @@ def test_words_that_are_dragged_tapped_and_moved_by_keys(browser: Browser) -> No
         picture, says = shown(figure), figure.locator(".live__says")
         dog, man = (middle(picture.locator(f'[data-handle="looks {k}"]')) for k in (0, 2))
         drag(figure.page, dog, (dog[0] + 40, dog[1] + 10), man)
-        expect(says).to_contain_text("In “man bites dog” “dog” gives")
+        expect(says).to_contain_text("In “man bites dog”, “dog” gives")
         below = middle(picture.locator('[data-handle="looked 0"]'))
         drag(figure.page, below, (below[0] - 40, below[1]), (man[0] + 400, man[1] + 600))
         expect(says).to_contain_text("In “man bites dog”")  # dropped nowhere
