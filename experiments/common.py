@@ -7,13 +7,16 @@ appended when it ends, and one that has not ended goes on from its last checkpoi
 
 import argparse
 import datetime
+import functools
 import json
 import math
 import multiprocessing
 import platform
+import subprocess
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass
+from multiprocessing.pool import ThreadPool
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -40,6 +43,9 @@ class Size:
     heads: int = 4
     seq_len: int = 48
     vocabulary: int = 2048
+
+
+SIZES = {"small": Size(), "large": Size(d_model=208, layers=3, heads=8)}
 
 
 class Encoding(nn.Module):
@@ -263,8 +269,13 @@ class Training(Protocol):
     def embedding_rate(self) -> float: ...
 
 
-def optimiser_of(model: Transformer, setting: Training) -> torch.optim.Optimizer:
-    """AdamW, or SGD with momentum. The table of words and all vectors are free of weight decay."""
+def optimiser_of(
+    model: Transformer, setting: Training, *, capturable: bool = False
+) -> torch.optim.Optimizer:
+    """AdamW, or SGD with momentum. The table of words and all vectors are free of weight decay.
+
+    Only AdamW can be ``capturable``, that is, be part of a CUDA graph.
+    """
     table = [model.embed.weight]
     rest = [weight for weight in model.parameters() if weight is not model.embed.weight]
     groups: list[dict[str, Any]] = [
@@ -274,10 +285,18 @@ def optimiser_of(model: Transformer, setting: Training) -> torch.optim.Optimizer
     ]
     if setting.optimiser == "SGD":
         return torch.optim.SGD(groups, lr=setting.rate, momentum=0.9, weight_decay=0.0)
-    return torch.optim.AdamW(groups, lr=setting.rate, weight_decay=0.01, fused=True)
+    return torch.optim.AdamW(
+        groups, lr=setting.rate, weight_decay=0.01, fused=True, capturable=capturable
+    )
+
+
+def factor_of(setting: Training, step: int) -> float:
+    """What multiplies the rate in a step, counted from 0: a short rise, then a line down to 0."""
+    return min((step + 1) / (setting.warm_up + 1), 1 - step / setting.steps)
 
 
 CHECKPOINT_EVERY = 1000  # steps
+MODELS_ON_GPU = 8  # at a time
 
 
 def train(
@@ -296,11 +315,7 @@ def train(
     together with what `watch` has noted in ``watched``, and training goes on from it.
     """
     optimiser = optimiser_of(model, setting)
-
-    def factor(step: int) -> float:
-        return min((step + 1) / (setting.warm_up + 1), 1 - step / setting.steps)
-
-    schedule = torch.optim.lr_scheduler.LambdaLR(optimiser, factor)
+    schedule = torch.optim.lr_scheduler.LambdaLR(optimiser, lambda step: factor_of(setting, step))
     parts: dict[str, Any] = {"model": model, "optimiser": optimiser, "schedule": schedule}
     done = 0
     if checkpoint is not None and checkpoint.exists():
@@ -335,7 +350,7 @@ def replace_file(file: Path, state: dict[str, Any]) -> None:
 # Provenance
 
 
-def made() -> dict[str, str]:
+def made(device: str = "cpu") -> dict[str, str]:
     """When, where and by what a run is made."""
     return {
         "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
@@ -344,7 +359,16 @@ def made() -> dict[str, str]:
         "python": platform.python_version(),
         "numpy": np.__version__,
         "torch": torch.__version__,
-    }
+    } | (gpu() if device == "cuda" else {})
+
+
+@functools.cache
+def gpu() -> dict[str, str]:
+    """The GPU and its driver."""
+    query = ["nvidia-smi", "--query-gpu=name,driver_version", "--format=csv,noheader"]
+    told = subprocess.run(query, check=True, capture_output=True, text=True).stdout
+    name, driver = told.splitlines()[0].split(", ")
+    return {"gpu": name, "driver": driver}
 
 
 def made_by(command: str) -> dict[str, Any]:
@@ -472,32 +496,38 @@ def missing(settings: Sequence[Any], results: Results) -> list[Any]:
     return left
 
 
-def pool(workers: int | None) -> Any:
-    """Processes of one thread each, as many as there are cores where ``workers`` is None."""
+def pool(workers: int | None, device: str = "cpu") -> Any:
+    """Processes of one thread each, as many as there are cores where ``workers`` is None.
+
+    On a GPU threads of one process, because kernels of several processes do not run at a time.
+    """
+    if device == "cuda":
+        return ThreadPool(workers or MODELS_ON_GPU)
     spawning = multiprocessing.get_context("spawn")
     return spawning.Pool(workers, torch.set_num_threads, (1,))
 
 
 def make_all(
     settings: Sequence[Any],
-    run: Callable[[Any], Run],
+    run: Callable[..., Run],
     results: Results,
     workers: int | None = None,
+    device: str = "cpu",
 ) -> None:
     """Make the runs that are missing, and append each to the results when it ends."""
     left = missing(settings, results)
     print(f"{len(left)} of {len(settings)} runs are missing", flush=True)
-    with pool(workers) as processes:
-        for done in processes.imap_unordered(run, left):
+    with pool(workers, device) as workers_there:
+        for done in workers_there.imap_unordered(functools.partial(run, device=device), left):
             results.append(done)
             told = [done[name] for name, _ in key(left[0]) if isinstance(done[name], str | int)]
-            print(now(), *told, f"{done['cpu_seconds']:.0f} s", flush=True)
+            print(now(), *told, *(f"{s:.0f} s" for s in seconds_in(done)), flush=True)
 
 
 def command(
     description: str,
     series: dict[str, list[Any]],
-    run: Callable[[Any], Run],
+    run: Callable[..., Run],
     results: Results,
     short: Any,
     seconds_a_step: dict[int, float],
@@ -512,7 +542,8 @@ def command(
     parser.add_argument("--short", action="store_true", help="store the run of the test again")
     parser.add_argument("--series", nargs="+", choices=tuple(series), help="only these")
     parser.add_argument("--seeds", nargs="+", type=int, help="only these")
-    parser.add_argument("--workers", type=int, help="processes at a time; default: all cores")
+    parser.add_argument("--workers", type=int, help="runs at a time; default: all cores, or 8")
+    parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu", help="default: cpu")
     options = parser.parse_args()
     names = options.series or list(series)
     chosen = {
@@ -526,7 +557,7 @@ def command(
         results.short.append(run(short))
     else:
         settings = [setting for name in names for setting in chosen[name]]
-        make_all(settings, run, results, options.workers)
+        make_all(settings, run, results, options.workers, options.device)
 
 
 def print_list(
@@ -539,7 +570,7 @@ def print_list(
         hours = sum(seconds_a_step[s.seq_len] * s.steps for s in left) / 3600
         total += hours
         print(f"{len(settings) - len(left):4d} of {len(settings):3d}  {hours:5.1f} h  {name}")
-    made_so_far = sum(run["cpu_seconds"] for run in results.rows()) / 3600
+    made_so_far = sum(run.get("cpu_seconds", 0) for run in results.rows()) / 3600
     print(f"{made_so_far:.1f} hours of one core so far, about {total:.1f} more for what is missing")
 
 
@@ -550,3 +581,23 @@ def now() -> str:
 def seconds_of(started: float) -> float:
     """Processor's seconds since ``started``, a value of `time.process_time`."""
     return round(time.process_time() - started, 1)
+
+
+class Stopwatch:
+    """How long a run takes: of a core, or on a GPU by the clock, where other runs share it."""
+
+    def __init__(self, device: str) -> None:
+        on_gpu = device == "cuda"
+        self.name, self.clock = (
+            ("gpu_seconds", time.perf_counter) if on_gpu else ("cpu_seconds", time.process_time)
+        )
+        self.started = self.clock()
+
+    def seconds(self) -> dict[str, float]:
+        """As a field of a row."""
+        return {self.name: round(self.clock() - self.started, 1)}
+
+
+def seconds_in(run: Run) -> list[float]:
+    """What a row says of the time, one number."""
+    return [run[name] for name in ("cpu_seconds", "gpu_seconds") if name in run]

@@ -11,7 +11,9 @@ Where nothing is said, choices are PyTorch's defaults. Shapes are (batch, length
 stream of a model, and (batch, heads, length, width of a head) for queries, keys and values.
 """
 
+import functools
 import math
+import threading
 from collections.abc import Callable, Sequence
 
 import torch
@@ -276,6 +278,10 @@ ENCODINGS: dict[str, Callable[[Size], Encoding]] = {
 }
 
 
+DRAWING = threading.Lock()  # all threads of a process draw from one generator
+
+
+@functools.cache
 def matched_hidden(encoding: str, size: Size) -> int:
     """The width between the two linear maps of a layer that makes all encodings equally large.
 
@@ -289,9 +295,10 @@ def matched_hidden(encoding: str, size: Size) -> int:
 
 def matched_model(encoding: str, size: Size, *, seed: int, causal: bool) -> Transformer:
     """A model as its training starts, with as many parameters as that of `add`."""
-    d_hidden = matched_hidden(encoding, size)
-    torch.manual_seed(seed)  # here, because finding the width draws models too
-    return Transformer(ENCODINGS[encoding](size), d_hidden, causal=causal)
+    with DRAWING:
+        d_hidden = matched_hidden(encoding, size)
+        torch.manual_seed(seed)  # here, because finding the width draws models too
+        return Transformer(ENCODINGS[encoding](size), d_hidden, causal=causal)
 
 
 @torch.no_grad()

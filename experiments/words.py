@@ -237,6 +237,7 @@ def text(name: str) -> Corpus:
 # Questions
 
 BATCH = 32
+AT_ONCE = 16  # batches that a GPU answers together
 BEFORE = 3  # how far before a place stands the word that the task "before" asks for
 
 # Which share of the places of a window is asked for in training: 7 and 12 of 48.
@@ -308,6 +309,26 @@ def training_batches(
         else:
             windows = words[torch.randint(len(words), (BATCH, length + 1), generator=draw)]
         yield asked(task, windows, draw, places)
+
+
+def to_device(device: str, batches: Sequence[Batch]) -> Sequence[Batch]:
+    """The same questions on a device. On a GPU `AT_ONCE` batches become one, which is faster."""
+    if device == "cpu":
+        return batches
+    groups = (batches[i : i + AT_ONCE] for i in range(0, len(batches), AT_ONCE))
+    return [Batch(*(part.to(device) for part in joined(group))) for group in groups]
+
+
+def joined(batches: Sequence[Batch]) -> Batch:
+    """One batch that asks what these ask, in their order."""
+    places = [batch.tokens.numel() for batch in batches]
+    before = [sum(places[:i]) for i in range(len(batches))]
+    indices = [batch.target_indices + b for batch, b in zip(batches, before, strict=True)]
+    return Batch(
+        torch.cat([batch.tokens for batch in batches]),
+        torch.cat(indices),
+        torch.cat([batch.answers for batch in batches]),
+    )
 
 
 def held_out_batches(words: Tensor, task: str, length: int, *, every: int = 1) -> list[Batch]:

@@ -1,7 +1,6 @@
 """One run of the experiment "A clock that nobody built": a table drawn at random is trained."""
 
 import math
-import time
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -10,9 +9,9 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from experiments import words
+from experiments import gpu, words
 from experiments.clock.tables import packed, summary_of
-from experiments.common import Results, Size, Transformer, made, parameters, seconds_of, train
+from experiments.common import Results, Size, Stopwatch, Transformer, made, parameters, train
 from experiments.encodings import matched_model
 from experiments.stored import Run
 
@@ -56,21 +55,22 @@ def table_of(model: Transformer) -> NDArray[np.float64] | None:
     """The table of positions that is added to the words, if the encoding has one."""
     with torch.no_grad():
         tables = model.encoding.tables(model.embed.weight)
-    return None if tables is None else tables[1].detach().double().numpy()
+    return None if tables is None else tables[1].detach().double().cpu().numpy()
 
 
-def run(setting: Setting) -> Run:
-    """Train one model, and store its table of positions on the way."""
+def run(setting: Setting, device: str = "cpu") -> Run:
+    """Train one model on a device, and store its table of positions on the way."""
     text = words.text(setting.text)
     training, validation, held_out = map(
         torch.from_numpy, (text.training, text.validation, text.held_out)
     )
+    task, length = setting.task, setting.seq_len
     model = matched_model(
-        setting.encoding, setting.size, seed=setting.seed, causal=setting.task == "next"
-    )
-    sample = words.held_out_batches(validation, setting.task, setting.seq_len, every=13)
+        setting.encoding, setting.size, seed=setting.seed, causal=task == "next"
+    ).to(device)
+    sample = words.to_device(device, words.held_out_batches(validation, task, length, every=13))
     noted: dict[str, Any] = {"curve": [], "tables": [], "since": [], "seconds": 0.0}
-    started = time.process_time()
+    stopwatch = Stopwatch(device)
 
     def note_table(step: int) -> None:
         rows = table_of(model)
@@ -88,23 +88,29 @@ def run(setting: Setting) -> Run:
             note_table(step)
 
     note_table(0)
-    batches = words.training_batches(
-        training, setting.task, setting.seq_len, seed=setting.seed, steps=setting.steps
-    )
     checkpoint = RESULTS.unfinished / f"{setting.name.replace(' ', '_')}.pt"
-    train(model, batches, setting, watch, checkpoint=checkpoint, watched=noted)
-    at_end = words.losses(model, words.held_out_batches(held_out, setting.task, setting.seq_len))
+    if device == "cuda":
+        stops = {*range(EVERY, setting.steps, EVERY), *TABLE_STEPS[1:]}
+        gpu.train(model, gpu.batches(setting), setting, watch, stops)
+    else:
+        batches = words.training_batches(
+            training, task, length, seed=setting.seed, steps=setting.steps
+        )
+        train(model, batches, setting, watch, checkpoint=checkpoint, watched=noted)
+    at_end = words.losses(
+        model, words.to_device(device, words.held_out_batches(held_out, task, length))
+    ).cpu()
     checkpoint.unlink(missing_ok=True)
     done = {"name": setting.name} | asdict(setting)
     done |= {
         "parameters": parameters(model),
         "d_hidden": model.d_hidden,
-        "cpu_seconds": seconds_of(started),
+        **stopwatch.seconds(),
         "loss": round(float(at_end.mean()), 5),
         "standard_error": round(float(at_end.std() / math.sqrt(len(at_end))), 5),
         "curve": noted["curve"],
         "tables": noted["tables"],
-        "made": made(),
+        "made": made(device),
     }
     rows = table_of(model)
     if rows is not None:

@@ -41,10 +41,16 @@ def load_results() -> list[Run]:
     return rows_beside(__file__)
 
 
+def load_on_gpu() -> list[Run]:
+    """The runs of seed 0, made once more on a GPU from the same weights and batches."""
+    return rows_beside(__file__, "on_gpu.jsonl")
+
+
 def plain(runs: list[Run], **wanted: object) -> list[Run]:
     """The runs of 3,000 steps at the usual rates on masked words of verse, or as ``wanted``."""
-    usual = {"task": "masked", "text": "verse", "steps": 3000, "rate": 2e-3, "embedding_rate": 1.0}
-    return where(runs, **(usual | wanted))
+    usual = {"task": "masked", "text": "verse", "size": "small", "steps": 3000}
+    rates = {"rate": 2e-3, "embedding_rate": 1.0}
+    return where(runs, **(usual | rates | wanted))
 
 
 def plateau(runs: list[Run]) -> float:

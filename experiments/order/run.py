@@ -1,15 +1,15 @@
 """One run of the experiment "When does a model start to use order?", and the list of all runs."""
 
 import math
-import time
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import torch
 
-from experiments import words
-from experiments.common import Results, Size, made, parameters, seconds_of, train
+from experiments import gpu, words
+from experiments.common import SIZES, Results, Size, Stopwatch, made, parameters, train
 from experiments.encodings import ENCODINGS, matched_model
 from experiments.stored import Run
 
@@ -32,6 +32,7 @@ class Setting:
     seq_len: int = 48
     warm_up: int = 100
     optimiser: str = "AdamW"
+    size: str = "small"
 
     def __post_init__(self) -> None:
         """Refuse an unknown encoding, under which some other run would be stored."""
@@ -44,15 +45,15 @@ class Setting:
         return (
             f"{self.encoding} {self.task} {self.text} steps {self.steps} rate {self.rate:g}"
             f" embedding rate {self.embedding_rate:g} seed {self.seed}"
-        )
+        ) + ("" if self.size == "small" else f" {self.size}")
 
     @property
-    def size(self) -> Size:
-        return Size(seq_len=self.seq_len)
+    def dimensions(self) -> Size:
+        return replace(SIZES[self.size], seq_len=self.seq_len)
 
 
-def run(setting: Setting) -> Run:
-    """Train one model, look at its heads on the way, and measure it at the end.
+def run(setting: Setting, device: str = "cpu") -> Run:
+    """Train one model on a device, look at its heads on the way, and measure it at the end.
 
     The curve is that of a part of the validation text, and so is the step at which it falls. What
     is held out is measured once, at the end.
@@ -61,13 +62,20 @@ def run(setting: Setting) -> Run:
     training, validation, held_out = map(
         torch.from_numpy, (text.training, text.validation, text.held_out)
     )
-    model = matched_model(
-        setting.encoding, setting.size, seed=setting.seed, causal=setting.task == "next"
-    )
     task, length = setting.task, setting.seq_len
-    sample = words.held_out_batches(validation, task, length, every=13)
+    model = matched_model(
+        setting.encoding, setting.dimensions, seed=setting.seed, causal=task == "next"
+    ).to(device)
+
+    def windows_of(works: torch.Tensor, every: int = 1) -> Sequence[words.Batch]:
+        return words.to_device(device, words.held_out_batches(works, task, length, every=every))
+
+    sample = windows_of(validation, every=13)
+    (looked_at,) = words.to_device(
+        device, words.held_out_batches(validation, task, length, every=13)[:1]
+    )
     noted: dict[str, Any] = {"curve": [], "heads": [], "since": []}
-    started = time.process_time()
+    stopwatch = Stopwatch(device)
 
     def watch(step: int, loss: float) -> None:
         noted["since"].append(loss)
@@ -77,16 +85,21 @@ def run(setting: Setting) -> Run:
             noted["curve"].append((step, round(now, 4), round(mean, 4)))
             noted["since"].clear()
         if step % (EVERY if step <= LOOKS_UNTIL else 10 * EVERY) == 0:
-            noted["heads"].append((step, words.neighbours(model, sample[0])))
+            noted["heads"].append((step, words.neighbours(model, looked_at)))
 
-    batches = words.training_batches(training, task, length, seed=setting.seed, steps=setting.steps)
     checkpoint = RESULTS.unfinished / f"{setting.name.replace(' ', '_')}.pt"
-    train(model, batches, setting, watch, checkpoint=checkpoint, watched=noted)
-    at_end = words.held_out_batches(held_out, task, length)
-    each = words.losses_of_answers(model, at_end)
-    known = words.answers_of(at_end) != words.UNKNOWN
+    if device == "cuda":
+        gpu.train(model, gpu.batches(setting), setting, watch, range(EVERY, setting.steps, EVERY))
+    else:
+        batches = words.training_batches(
+            training, task, length, seed=setting.seed, steps=setting.steps
+        )
+        train(model, batches, setting, watch, checkpoint=checkpoint, watched=noted)
+    at_end = windows_of(held_out)
+    each = words.losses_of_answers(model, at_end).cpu()
+    known = words.answers_of(at_end).cpu() != words.UNKNOWN
     windows = each.mean(dim=1)
-    to_choose_by = words.losses(model, words.held_out_batches(validation, task, length))
+    to_choose_by = words.losses(model, windows_of(validation))
     checkpoint.unlink(missing_ok=True)
     return (
         {"name": setting.name}
@@ -94,7 +107,7 @@ def run(setting: Setting) -> Run:
         | {
             "parameters": parameters(model),
             "d_hidden": model.d_hidden,
-            "cpu_seconds": seconds_of(started),
+            **stopwatch.seconds(),
             "validation_loss": round(float(to_choose_by.mean()), 5),
             "loss": round(float(windows.mean()), 5),
             "standard_error": round(float(windows.std() / math.sqrt(len(windows))), 5),
@@ -104,7 +117,7 @@ def run(setting: Setting) -> Run:
             "curve": noted["curve"],
             "heads": noted["heads"],
             "windows": [round(loss, 3) for loss in windows.tolist()],
-            "made": made(),
+            "made": made(device),
         }
     )
 
@@ -132,6 +145,11 @@ def series() -> dict[str, list[Setting]]:
     return {
         "where and in which form": [
             Setting(encoding, seed=seed)
+            for seed in seeds
+            for encoding in (*REFERENCES, *FACTORIAL, *OTHER_FORMS)
+        ],
+        "where and in which form, larger model": [
+            Setting(encoding, seed=seed, rate=1e-3, size="large")
             for seed in seeds
             for encoding in (*REFERENCES, *FACTORIAL, *OTHER_FORMS)
         ],

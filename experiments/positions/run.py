@@ -20,8 +20,8 @@ from torch.nn import functional as F
 
 from experiments import words
 from experiments.common import (
+    SIZES,
     Results,
-    Size,
     Transformer,
     made,
     parameters,
@@ -42,7 +42,6 @@ from experiments.stored import Run
 from experiments.words import Batch, Corpus, losses, neighbours
 
 EVERY = 100  # steps between two points of a curve
-SIZES = {"small": Size(), "large": Size(d_model=208, layers=3, heads=8)}
 TASKS = ("masked", "next")
 # What the settings of a run may be that are names.
 CHOICES = {

@@ -142,3 +142,14 @@ def test_losses_of_answers_stand_where_the_answers_stand() -> None:
     by_hand = -scores.log_softmax(-1)[torch.arange(15), batches[0].answers].view(3, 5)
     torch.testing.assert_close(each[:3], by_hand)
     torch.testing.assert_close(words.losses(model, batches), each.mean(dim=1))
+
+
+def test_batches_that_are_joined_ask_the_same_in_their_order() -> None:
+    text = torch.from_numpy(words.sonnets().training)
+    apart = words.held_out_batches(text, "masked", 24)
+    assert len(apart) > 2
+    joined = words.joined(apart)
+    assert len(joined.tokens) == sum(len(batch.tokens) for batch in apart)
+    assert torch.equal(joined.answers, torch.cat([batch.answers for batch in apart]))
+    hidden = joined.tokens.flatten()[joined.target_indices]
+    assert (hidden == words.MASK).all()
