@@ -22,6 +22,7 @@ import torch
 import torch.nn.functional as F
 
 from experiments.beyond_length import texts
+from experiments.common import gpu
 
 HERE = Path(__file__).parent
 RESULTS = HERE / "results.jsonl"
@@ -94,6 +95,7 @@ def losses(model: Any, tokens: torch.Tensor, part: int | None = None) -> tuple[A
     The text is read in one pass. With `part`, it is read so many tokens at a time, the turned keys
     of earlier parts kept in a cache, as when a model writes.
     """
+    tokens = tokens.to(model.device)
     ids = tokens[None]
     with torch.inference_mode():
         if part is None:
@@ -113,7 +115,7 @@ def losses(model: Any, tokens: torch.Tensor, part: int | None = None) -> tuple[A
             logits = model.lm_head(rows[a : a + len(target)]).float()
             loss.append(F.cross_entropy(logits, target, reduction="none"))
             right.append(logits.argmax(-1) == target)
-    return torch.cat(loss).double().numpy(), torch.cat(right).numpy()
+    return torch.cat(loss).double().cpu().numpy(), torch.cat(right).cpu().numpy()
 
 
 def means(loss: Any) -> list[float]:
@@ -179,8 +181,9 @@ def answers(model: Any, tokens: torch.Tensor) -> list[float]:
         for at in (first, first + AFTER):
             read[at : at + REPEATED] = torch.tensor(needle)
         with torch.inference_mode():
-            rows = model.model(input_ids=read[None], use_cache=False).last_hidden_state[0]
-            named_tokens = model.lm_head(rows[scored]).argmax(-1).numpy()
+            on_device = read[None].to(model.device)
+            rows = model.model(input_ids=on_device, use_cache=False).last_hidden_state[0]
+            named_tokens = model.lm_head(rows[scored]).argmax(-1).cpu().numpy()
         for i, ahead in enumerate(AHEAD):
             named[i] += (named_tokens == read.numpy()[scored + ahead]).mean() / TIMES
     return [round(float(share), 5) for share in named]
@@ -223,6 +226,7 @@ def compute(run: Run, model: Any, tokens: torch.Tensor) -> dict[str, Any]:
 METHODS = ("none", "ntk", "yarn", "linear", "yarn without factor", "dynamic")
 ANSWERED = (("none", 1), ("linear", 2), ("linear", 4), ("ntk", 2), ("yarn", 2), ("yarn", 4))
 ORDER = ("persuasion", "handbook", "hamlet", "faq", "moby-dick")  # of the texts
+LONG = ("persuasion", "handbook", "faq", "moby-dick")  # at least eight times the trained length
 
 
 def plan() -> Iterator[Run]:
@@ -258,6 +262,10 @@ def plan() -> Iterator[Run]:
     yield from short(ORDER[4:])
     yield from (at_four(text, method) for text in ORDER for method in METHODS)
     yield cut(ORDER[4], 4)
+    yield from (at_eight(text, method) for text in LONG for method in METHODS)
+    yield from (cut(text, 8) for text in LONG)
+    for text in ORDER:
+        yield from short_at(text, 8)
 
 
 def at_two(text: str, method: str) -> Run:
@@ -266,6 +274,10 @@ def at_two(text: str, method: str) -> Run:
 
 def at_four(text: str, method: str) -> Run:
     return Run("text", text, method, 4, 4 * LENGTH)
+
+
+def at_eight(text: str, method: str) -> Run:
+    return Run("text", text, method, 8, 8 * LENGTH)
 
 
 def cut(text: str, scale: int) -> Run:
@@ -281,8 +293,12 @@ def short(chosen: tuple[str, ...]) -> Iterator[Run]:
     for text in chosen:
         yield Run("short", text, "none", 1, SHORT)
         for scale in (2, 4):
-            for method in ("ntk", "yarn", "linear", "yarn without factor"):
-                yield Run("short", text, method, scale, SHORT)
+            yield from short_at(text, scale)
+
+
+def short_at(text: str, scale: int) -> Iterator[Run]:
+    for method in ("ntk", "yarn", "linear", "yarn without factor"):
+        yield Run("short", text, method, scale, SHORT)
 
 
 def language_model() -> tuple[Any, Any]:
@@ -300,14 +316,18 @@ def language_model() -> tuple[Any, Any]:
 
 def main(arguments: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu", help="default: cpu")
     parser.add_argument("--downloads", type=Path, required=True, help="folder of the packages")
     parser.add_argument("--results", type=Path, default=RESULTS)
     chosen = parser.parse_args(arguments)
     torch.set_num_threads(1)
-    # On the processor of the stored runs this takes oneDNN's products for MKL's, which are half as
-    # fast there. Both are float32: the loss of a token differs by at most 4e-5.
-    torch.set_float32_matmul_precision("medium")
+    if chosen.device == "cpu":
+        # On the processor of the stored runs this takes oneDNN's products for MKL's, which are half
+        # as fast there. Both are float32: the loss of a token differs by at most 4e-5. (A GPU
+        # would take bfloat16 for it, and takes float32 as it is.)
+        torch.set_float32_matmul_precision("medium")
     model, tokenizer = language_model()
+    model.to(chosen.device)
     ids: dict[str, torch.Tensor] = {}
     for run in remaining(chosen.results):
         if run.text not in ids:
@@ -321,6 +341,7 @@ def main(arguments: list[str] | None = None) -> None:
             "seconds": round(time.perf_counter() - began),
             "versions": f"torch {version('torch')}, transformers {version('transformers')}",
             "date": date.today().isoformat(),
+            **(gpu() if chosen.device == "cuda" else {}),
         }
         with chosen.results.open("a", encoding="utf-8") as file:
             file.write(json.dumps(line) + "\n")
