@@ -1,10 +1,12 @@
 """`python benchmarks/gpu.py`: fractions of an NVIDIA GPU's copy bandwidth, into results/gpu.json.
 
-Building a table writes its bytes once, adding an encoding reads x and writes the sum (the table is
-small and stays in the cache), rotating reads x and writes it turned. Each is set against a copy
-that moves as many bytes, which for the smallest may stay in the cache as well. Calls are queued
-behind a device that is kept busy, so that what counts is the device's time, unless it waits for the
-host to launch. It needs no peer, no package beyond the library's own, and 20 GB on the device.
+Building a table writes its bytes once, adding an encoding reads x and writes the sum, rotating
+reads x and writes it turned. Each is set against a copy that moves as many bytes, which for the
+smallest may stay in the cache. The table that a sum reads as well is not counted, so "plain x +
+table" beside it shows what plain PyTorch reaches, and "plain rotation of q" the same for a step of
+decoding. Calls are queued behind a device that is kept busy, so that what counts is the device's
+time, unless it waits for the host to launch. It needs no peer, no package beyond the library's own,
+and 20 GB on the device.
 """
 
 import datetime
@@ -76,17 +78,35 @@ def builders(seq_len: int, d_model: int) -> dict[str, tuple[int, Callable[[], ob
     compiled_build = torch.compile(build, fullgraph=True, dynamic=True)
     compiled_module = torch.compile(module, fullgraph=True)
     compiled_rotate = torch.compile(rotate, fullgraph=True)
+    table = sinusoidal_table(seq_len, d_model, device="cuda")
+    cos, sin = torch.rand(2, 1, 128, device="cuda").to(q.dtype)
+
+    def plain_sum(x: torch.Tensor) -> torch.Tensor:
+        return x + table
+
+    def plain_rotation(q: torch.Tensor) -> torch.Tensor:
+        """As models in transformers turn one token: with a row of cosines and one of sines."""
+        first, second = q.chunk(2, dim=-1)
+        turned: torch.Tensor = q * cos + torch.cat((-second, first), dim=-1) * sin
+        return turned
+
+    compiled_sum = torch.compile(plain_sum, fullgraph=True)
+    compiled_rotation = torch.compile(plain_rotation, fullgraph=True)
     return {
         "table, eager": (row, lambda: build(next(starts))),
         "table, compiled": (row, lambda: compiled_build(next(starts))),
         "add, eager": (both, lambda: module(x)),
         "add, compiled": (both, lambda: compiled_module(x)),
+        "plain x + table, eager": (both, lambda: plain_sum(x)),
+        "plain x + table, compiled": (both, lambda: compiled_sum(x)),
         "rotate, eager": (both, lambda: rotate(x, by=7)),
         "rotate, compiled": (both, lambda: compiled_rotate(x, by=7)),
         "rotary, eager": (both, lambda: rotary(x)),
         "rotary, compiled": (both, lambda: compiled_rotary(x)),
         "decode, eager": (2 * q.nbytes, lambda: heads(q, offset=seq_len - 1)),
         "decode, compiled": (2 * q.nbytes, lambda: compiled_heads(q, offset=seq_len - 1)),
+        "plain rotation of q, eager": (2 * q.nbytes, lambda: plain_rotation(q)),
+        "plain rotation of q, compiled": (2 * q.nbytes, lambda: compiled_rotation(q)),
     }
 
 
