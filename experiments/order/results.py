@@ -46,6 +46,12 @@ def load_on_gpu() -> list[Run]:
     return rows_beside(__file__, "on_gpu.jsonl")
 
 
+def made_on(run: Run) -> tuple[str, str]:
+    """The device that made a run, and the version of PyTorch."""
+    made = run["made"]
+    return made.get("gpu", made["processor"]), made["torch"]
+
+
 def plain(runs: list[Run], **wanted: object) -> list[Run]:
     """The runs of 3,000 steps at the usual rates on masked words of verse, or as ``wanted``."""
     usual = {"task": "masked", "text": "verse", "size": "small", "steps": 3000}
