@@ -147,6 +147,7 @@ class Copier(torch.nn.Module):
     def __init__(self) -> None:
         super().__init__()
         self.model, self.config = self, config()
+        self.device = torch.device("cpu")
 
     def forward(self, input_ids: torch.Tensor, use_cache: bool) -> Any:
         tokens = input_ids[0].tolist()
