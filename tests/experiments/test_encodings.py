@@ -8,7 +8,7 @@ import torch
 from small_encoder import EVERYWHERE, TINY, some_words, tiny
 from torch import Tensor
 
-from experiments.common import Attention, Layer, Size, Transformer, parameters
+from experiments.common import SIZES, Attention, Layer, Size, Transformer, parameters
 from experiments.encodings import (
     ENCODINGS,
     Add,
@@ -21,7 +21,7 @@ from experiments.encodings import (
     kernel,
     matched_hidden,
 )
-from experiments.positions.run import SIZES, overlap_of
+from experiments.positions.run import overlap_of
 
 
 @pytest.mark.parametrize("size", SIZES.values(), ids=SIZES)

@@ -66,7 +66,7 @@ def test_the_factor_is_also_a_learning_rate() -> None:
     """Under Adam, words times √d learn as words of variance 1 whose table has √d times the rate."""
     text = torch.from_numpy(words.sonnets().training)
     setting = experiment.Setting("add", steps=8, warm_up=0)
-    root = math.sqrt(experiment.SIZES["small"].d_model)
+    root = math.sqrt(common.SIZES["small"].d_model)
 
     def curve(setting: experiment.Setting) -> list[float]:
         losses: list[float] = []
@@ -109,7 +109,7 @@ def test_stored_runs_are_as_large_and_as_long_as_they_say() -> None:
     for run, setting in zip(runs, settings, strict=True):
         assert run["curve"][-1][0] == run["steps"]
         if setting.matched and not setting.tied and not setting.norm_sum:
-            size = experiment.SIZES[setting.size]
+            size = common.SIZES[setting.size]
             wanted = parameters(Transformer(ENCODINGS["add"](size), 4 * size.d_model))
             assert abs(run["parameters"] / wanted - 1) < 0.01
         measured = setting.way == "project" and not experiment.is_control(setting)
@@ -259,7 +259,7 @@ def test_a_run_that_diverged_counts_as_the_highest(losses: tuple[float, ...]) ->
 
 def test_the_results_know_the_model_and_the_settings() -> None:
     """They say for themselves what needs PyTorch elsewhere."""
-    assert experiment.SIZES["small"].d_model == results.WIDTH
+    assert common.SIZES["small"].d_model == results.WIDTH
     settings = {field.name for field in fields(experiment.Setting)}
     assert {*results.SETTINGS, "seed"} == settings
     assert set(results.PLAIN) <= settings
