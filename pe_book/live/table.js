@@ -83,9 +83,8 @@ peLive.define("table", () => {
     const isWhole = !state.transposed.includes("1") || !step;
     const beside = wide ? [mx, my - 16] : [mx + 16 * side + 12, my + 10];
     const where = `the rows x ${step < 0 ? "−" : "+"} ${count(Math.abs(step))}, where the rows x were`;
-    const legend = wide
-      ? [[mx, my + 16 * side + 22], [mx, my + 16 * side + 42]]
-      : [[beside[0], my + 36], [beside[0], my + 56]]; // prettier-ignore
+    const [lx, ly] = wide ? [mx, my + 16 * side + 18] : [beside[0], my + 36];
+    const legend = [[lx, ly], [lx, ly + 19]]; // prettier-ignore
     const key = ([kx, ky], look, said) =>
       line(kx, ky, kx + 18, ky, `hand ${look}`) + text(kx + 24, ky, said, look);
     const parts = [
@@ -100,6 +99,9 @@ peLive.define("table", () => {
       text(...beside, `${isWhole ? "" : "not "}T(${count(step)})`, `strong tie-matrix ${isWhole ? "" : "is-error"}`),
       key(legend[0], "is-position earlier tie-x", `row ${count(Math.round(x))}`),
       key(legend[1], "is-step tie-moved tie-after", `row ${count(Math.round(x))} after T`),
+      text(lx, ly + 40, "−1", "muted"),
+      g("heat", ...heat([[-1, -0.5, 0, 0.5, 1]], lx + 24, ly + 34, 16, 12)),
+      text(lx + 110, ly + 40, "1", "muted"),
     ];
     return { width: size.width, height: size.height, parts };
   }
