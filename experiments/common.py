@@ -359,11 +359,11 @@ def made(device: str = "cpu") -> dict[str, str]:
         "python": platform.python_version(),
         "numpy": np.__version__,
         "torch": torch.__version__,
-    } | (gpu() if device == "cuda" else {})
+    } | (gpu_and_driver() if device == "cuda" else {})
 
 
 @functools.cache
-def gpu() -> dict[str, str]:
+def gpu_and_driver() -> dict[str, str]:
     """The GPU and its driver."""
     query = ["nvidia-smi", "--query-gpu=name,driver_version", "--format=csv,noheader"]
     told = subprocess.run(query, check=True, capture_output=True, text=True).stdout
@@ -509,7 +509,7 @@ def pool(workers: int | None, device: str = "cpu") -> Any:
 
 def make_all(
     settings: Sequence[Any],
-    run: Callable[..., Run],
+    run: Callable[[Any], Run],
     results: Results,
     workers: int | None = None,
     device: str = "cpu",
@@ -517,8 +517,8 @@ def make_all(
     """Make the runs that are missing, and append each to the results when it ends."""
     left = missing(settings, results)
     print(f"{len(left)} of {len(settings)} runs are missing", flush=True)
-    with pool(workers, device) as workers_there:
-        for done in workers_there.imap_unordered(functools.partial(run, device=device), left):
+    with pool(workers, device) as working:
+        for done in working.imap_unordered(run, left):
             results.append(done)
             told = [done[name] for name, _ in key(left[0]) if isinstance(done[name], str | int)]
             print(now(), *told, *(f"{s:.0f} s" for s in seconds_in(done)), flush=True)
@@ -545,6 +545,7 @@ def command(
     parser.add_argument("--workers", type=int, help="runs at a time; default: all cores, or 8")
     parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu", help="default: cpu")
     options = parser.parse_args()
+    check_device(parser, options.device)
     names = options.series or list(series)
     chosen = {
         name: [s for s in series[name] if options.seeds is None or s.seed in options.seeds]
@@ -557,7 +558,14 @@ def command(
         results.short.append(run(short))
     else:
         settings = [setting for name in names for setting in chosen[name]]
-        make_all(settings, run, results, options.workers, options.device)
+        on_device = functools.partial(run, device=options.device)
+        make_all(settings, on_device, results, options.workers, options.device)
+
+
+def check_device(parser: argparse.ArgumentParser, device: str) -> None:
+    """Refuse a GPU that is not there, before anything is drawn or loaded."""
+    if device == "cuda" and not torch.cuda.is_available():
+        parser.error("argument --device: 'cuda' needs an NVIDIA GPU and PyTorch with CUDA")
 
 
 def print_list(

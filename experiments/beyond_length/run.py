@@ -22,7 +22,7 @@ import torch
 import torch.nn.functional as F
 
 from experiments.beyond_length import texts
-from experiments.common import gpu
+from experiments.common import check_device, gpu_and_driver
 
 HERE = Path(__file__).parent
 RESULTS = HERE / "results.jsonl"
@@ -320,6 +320,7 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--downloads", type=Path, required=True, help="folder of the packages")
     parser.add_argument("--results", type=Path, default=RESULTS)
     chosen = parser.parse_args(arguments)
+    check_device(parser, chosen.device)
     torch.set_num_threads(1)
     if chosen.device == "cpu":
         # On the processor of the stored runs this takes oneDNN's products for MKL's, which are half
@@ -341,7 +342,7 @@ def main(arguments: list[str] | None = None) -> None:
             "seconds": round(time.perf_counter() - began),
             "versions": f"torch {version('torch')}, transformers {version('transformers')}",
             "date": date.today().isoformat(),
-            **(gpu() if chosen.device == "cuda" else {}),
+            **(gpu_and_driver() if chosen.device == "cuda" else {}),
         }
         with chosen.results.open("a", encoding="utf-8") as file:
             file.write(json.dumps(line) + "\n")

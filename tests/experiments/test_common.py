@@ -3,6 +3,7 @@
 import math
 from collections.abc import Iterator
 from dataclasses import replace
+from multiprocessing.pool import ThreadPool
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -14,6 +15,7 @@ from torch import nn
 from experiments import common, words
 from experiments.common import Encoding, Layer, Results, Transformer
 from experiments.order.run import Setting
+from experiments.stored import Run
 
 
 @pytest.mark.parametrize("way", ["none", "add", "untied", "alibi", "rotary"])
@@ -130,6 +132,36 @@ def test_results_are_rows_and_what_is_missing_is_known(tmp_path: Path) -> None:
     results.append(vars(settings[1]) | {"loss": math.nan})
     assert common.missing(settings, results) == []
     assert [row["seed"] for row in results.rows()] == [0, 1]
+
+
+def made_up_run(setting: Setting, device: str = "cpu") -> Run:
+    return vars(setting) | {"device": device, "cpu_seconds": 1.0}
+
+
+def test_what_is_missing_is_made_and_stored(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    results = Results(tmp_path / "results.jsonl")
+    settings = {"two seeds": [Setting("add", seed=seed) for seed in (0, 1)]}
+    results.append(vars(settings["two seeds"][0]))
+    monkeypatch.setattr(common, "pool", lambda *_: ThreadPool(1))
+    monkeypatch.setattr("sys.argv", ["order"])
+    common.command("", settings, made_up_run, results, None, {48: 0.03})
+    assert [row["seed"] for row in results.rows()] == [0, 1]
+    assert results.rows()[1]["device"] == "cpu"
+    assert "1 of 2 runs are missing" in capsys.readouterr().out
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU")
+def test_a_gpu_that_is_not_there_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    results = Results(tmp_path / "results.jsonl")
+    monkeypatch.setattr("sys.argv", ["order", "--device", "cuda"])
+    with pytest.raises(SystemExit):
+        common.command("", {"one": [Setting("add")]}, made_up_run, results, None, {48: 0.03})
+    assert "--device: 'cuda' needs an NVIDIA GPU" in capsys.readouterr().err
+    assert not results.rows()
 
 
 class Job(NamedTuple):
