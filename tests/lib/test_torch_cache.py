@@ -71,7 +71,7 @@ def test_far_calls_that_go_on_are_worth_a_cache() -> None:
     assert cached[79] > 20_000
 
 
-@pytest.mark.parametrize("build", [rotary_of, partial(SinusoidalPositionalEncoding, 8)])
+@pytest.mark.parametrize("build", [rotary_of, partial(SinusoidalPositionalEncoding, 8, base=300.0)])
 def test_a_padded_batch_fills_the_cache(build: Any) -> None:
     """By positions as by an offset, however long it is; later steps then look rows up."""
     module = build()
