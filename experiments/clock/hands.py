@@ -86,6 +86,22 @@ def explained_ahead(components: Array) -> float:
     return explained(components[half - 1 :], step_matrix(components[:half]))
 
 
+def explained_pairs(rows: Array, others: Array, parts: int = 1) -> float:
+    """The share of the squares of ``others`` that one matrix predicts from ``rows``, pair by pair.
+
+    With several ``parts``, each part of the pairs is predicted by the matrix that is best for the
+    rest. Rows that have nothing to do with each other then have a share below 0.
+    """
+    part = np.arange(len(rows)) % parts
+    missed = 0.0
+    for number in range(parts):
+        here = part == number
+        fitted = here if parts == 1 else ~here
+        matrix = np.linalg.lstsq(rows[fitted], others[fitted], rcond=None)[0]
+        missed += float(np.sum((others[here] - rows[here] @ matrix) ** 2))
+    return 1 - missed / float(np.sum(others**2))
+
+
 def planes(components: Array, energy: float) -> list[Plane]:
     """The planes that turn at least twice within the table, the fastest first.
 

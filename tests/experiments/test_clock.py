@@ -18,6 +18,7 @@ from experiments.clock.hands import (
     KINDS,
     coherence_over,
     explained,
+    explained_pairs,
     fastest_of,
     in_strongest_directions,
     step_matrix,
@@ -123,6 +124,19 @@ def test_one_matrix_explains_sinusoids_and_the_identity_does_not() -> None:
 
 
 # What is stored
+
+
+def test_one_matrix_explains_pairs_that_one_matrix_made() -> None:
+    """All of them, also those that it was not fitted to; of pairs drawn at random, nothing."""
+    draw = np.random.default_rng(0)
+    rows, matrix = draw.standard_normal((48, 6)), draw.standard_normal((6, 6))
+    for parts in (1, 8):
+        assert explained_pairs(rows, rows @ matrix, parts) == pytest.approx(1)
+    others = draw.standard_normal((48, 6))
+    fitted, left_out = (explained_pairs(rows, others, parts) for parts in (1, 8))
+    kept = rows @ np.linalg.pinv(rows) @ others  # what the columns of the rows can make
+    assert fitted == pytest.approx(np.sum(kept**2) / np.sum(others**2))
+    assert left_out < 0 < fitted < 0.3
 
 
 def test_tables_are_packed_and_read_again() -> None:
