@@ -4,9 +4,13 @@ from collections.abc import Sequence
 from typing import Any
 
 from matplotlib.axes import Axes
+from numpy.typing import NDArray
 
+from experiments.clock.hands import DIRECTIONS, explained_pairs
 from experiments.clock.results import Moment, fastest_control, turned_to
 from pe_book import plots
+
+Places = NDArray[Any]  # numbers of places: which row is to foretell which
 
 # How a plane is drawn, by what it counts as.
 MARKS: dict[str, dict[str, Any]] = {
@@ -42,6 +46,24 @@ def draw_hands(ax: Axes, moments: Sequence[Moment], left_at: int | None = None) 
     ax.set_yticks(ticks, [str(tick) for tick in ticks])
     ax.minorticks_off()
     ax.set_ylim(1.9, length / 2)
+
+
+def draw_pairs(
+    ax: Axes, runs: Sequence[Sequence[Moment]], pairs: dict[str, tuple[Places, Places]]
+) -> None:
+    """How much of its rows one matrix explains along the training, for each way to pair places.
+
+    A line is a run. The matrix takes the row of the first place of a pair to that of the second.
+    """
+    looks = ((plots.GREY, ":"), (plots.POSITION, "-"), (plots.INK, "--"))
+    for (name, (here, there)), (colour, style) in zip(pairs.items(), looks, strict=True):
+        ax.plot([], [], style, color=colour, label=name)
+        for moments in runs:
+            rows = [moment.components[:, :DIRECTIONS] for moment in moments]
+            steps = [max(moment.step, 25) for moment in moments]
+            shares = [explained_pairs(each[here], each[there]) for each in rows]
+            ax.semilogx(steps, shares, style, color=colour, lw=1)
+    ax.set(xlabel="step of training", ylim=(0, 1))
 
 
 def draw_ring(ax: Axes, moment: Moment, like: Moment) -> None:

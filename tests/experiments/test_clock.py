@@ -201,6 +201,15 @@ def test_figures_show_each_plane_and_each_row() -> None:
         "-": results.fastest_control(48, "hand"),
         "--": results.fastest_control(48, "wave"),
     }
+    place = np.arange(48)
+    drawn_pairs, other = plt.subplots()
+    pairs = {f"{k} on": (place[:-k], place[k:]) for k in (1, 2, 3)}
+    figures.draw_pairs(other, [moments, moments], pairs)
+    shown = [np.asarray(line.get_ydata()) for line in other.lines]
+    shown = [shares for shares in shown if len(shares)]  # the others are a legend's
+    assert len(shown) == 2 * len(pairs)
+    assert shown[0][-1] == pytest.approx(moments[-1].matrix)
+    plt.close(drawn_pairs)
     figures.draw_ring(ring, moments[-1], moments[-1])
     drawn_rows = np.column_stack(ring.lines[0].get_data())
     np.testing.assert_allclose(drawn_rows, moments[-1].components[:, :2], atol=1e-6)
