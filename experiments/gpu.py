@@ -13,18 +13,53 @@ import functools
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, nullcontext
-from typing import Protocol
+from pathlib import Path
+from typing import Any, Protocol
 
 import torch
 from torch.nn import functional as F
 
-from experiments import words
+from experiments import common, words
 from experiments.common import Training, Transformer, factor_of, optimiser_of
 from experiments.words import Batch
 
 EAGER = 3  # steps before the capture: the optimiser makes its state in the first of them
 CAPTURE = threading.Lock()  # one graph at a time
 UPLOAD = threading.Lock()  # so that nothing is drawn twice
+
+
+class Setting(Training, Protocol):
+    """The settings that training reads, and those that decide which batches it sees."""
+
+    @property
+    def text(self) -> str: ...
+    @property
+    def task(self) -> str: ...
+    @property
+    def seq_len(self) -> int: ...
+    @property
+    def seed(self) -> int: ...
+
+
+def train_on(
+    device: str,
+    model: Transformer,
+    setting: Setting,
+    watch: Callable[[int, float], None],
+    stops: Iterable[int],
+    *,
+    checkpoint: Path,
+    watched: dict[str, Any],
+) -> None:
+    """Train a model on the device where it is, and look at it at ``stops`` and at the end.
+
+    On the CPU there is a checkpoint, as `common.train` describes, and on a GPU there is none.
+    """
+    if device == "cuda":
+        train(model, batches(setting), setting, watch, stops)
+    else:
+        drawn = draw(*drawn_by(setting))
+        common.train(model, drawn, setting, watch, checkpoint=checkpoint, watched=watched)
 
 
 def train(
@@ -99,31 +134,26 @@ def captured(step: Callable[[], None]) -> Callable[[], None]:
     return replay
 
 
-class Reading(Protocol):
-    """The settings that decide which batches a run reads."""
-
-    @property
-    def text(self) -> str: ...
-    @property
-    def task(self) -> str: ...
-    @property
-    def seq_len(self) -> int: ...
-    @property
-    def seed(self) -> int: ...
-    @property
-    def steps(self) -> int: ...
-
-
-def batches(setting: Reading) -> Batch:
+def batches(setting: Setting) -> Batch:
     """The batches of all steps, on the GPU. Runs that read the same share them."""
     with UPLOAD:
-        return uploaded(setting.text, setting.task, setting.seq_len, setting.seed, setting.steps)
+        return uploaded(*drawn_by(setting))
+
+
+def drawn_by(setting: Setting) -> tuple[str, str, int, int, int]:
+    """The arguments of `draw`."""
+    return setting.text, setting.task, setting.seq_len, setting.seed, setting.steps
+
+
+def draw(text: str, task: str, length: int, seed: int, steps: int) -> Iterator[Batch]:
+    """The batches of a run, one by one."""
+    training = torch.from_numpy(words.text(text).training)
+    return words.training_batches(training, task, length, seed=seed, steps=steps)
 
 
 @functools.lru_cache(maxsize=16)
 def uploaded(text: str, task: str, length: int, seed: int, steps: int) -> Batch:
-    training = torch.from_numpy(words.text(text).training)
-    drawn = words.training_batches(training, task, length, seed=seed, steps=steps)
+    drawn = draw(text, task, length, seed, steps)
     found = Batch(*(torch.stack(parts).cuda() for parts in zip(*drawn, strict=True)))
     torch.cuda.current_stream().synchronize()  # other streams read them
     return found

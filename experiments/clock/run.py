@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from experiments import gpu, words
 from experiments.clock.tables import packed, summary_of
-from experiments.common import Results, Size, Stopwatch, Transformer, made, parameters, train
+from experiments.common import Results, Size, Stopwatch, Transformer, made, parameters
 from experiments.encodings import matched_model
 from experiments.stored import Run
 
@@ -61,9 +61,7 @@ def table_of(model: Transformer) -> NDArray[np.float64] | None:
 def run(setting: Setting, device: str = "cpu") -> Run:
     """Train one model on a device, and store its table of positions on the way."""
     text = words.text(setting.text)
-    training, validation, held_out = map(
-        torch.from_numpy, (text.training, text.validation, text.held_out)
-    )
+    validation, held_out = map(torch.from_numpy, (text.validation, text.held_out))
     task, length = setting.task, setting.seq_len
     model = matched_model(
         setting.encoding, setting.size, seed=setting.seed, causal=task == "next"
@@ -89,14 +87,8 @@ def run(setting: Setting, device: str = "cpu") -> Run:
 
     note_table(0)
     checkpoint = RESULTS.unfinished / f"{setting.name.replace(' ', '_')}.pt"
-    if device == "cuda":
-        stops = {*range(EVERY, setting.steps, EVERY), *TABLE_STEPS[1:]}
-        gpu.train(model, gpu.batches(setting), setting, watch, stops)
-    else:
-        batches = words.training_batches(
-            training, task, length, seed=setting.seed, steps=setting.steps
-        )
-        train(model, batches, setting, watch, checkpoint=checkpoint, watched=noted)
+    stops = {*range(EVERY, setting.steps, EVERY), *TABLE_STEPS[1:]}
+    gpu.train_on(device, model, setting, watch, stops, checkpoint=checkpoint, watched=noted)
     at_end = words.losses(
         model, words.to_device(device, words.held_out_batches(held_out, task, length))
     ).cpu()

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 
 from experiments import gpu, words
-from experiments.common import SIZES, Results, Size, Stopwatch, made, parameters, train
+from experiments.common import SIZES, Results, Size, Stopwatch, made, parameters
 from experiments.encodings import ENCODINGS, matched_model
 from experiments.stored import Run
 
@@ -59,9 +59,7 @@ def run(setting: Setting, device: str = "cpu") -> Run:
     is held out is measured once, at the end.
     """
     text = words.text(setting.text)
-    training, validation, held_out = map(
-        torch.from_numpy, (text.training, text.validation, text.held_out)
-    )
+    validation, held_out = map(torch.from_numpy, (text.validation, text.held_out))
     task, length = setting.task, setting.seq_len
     model = matched_model(
         setting.encoding, setting.dimensions, seed=setting.seed, causal=task == "next"
@@ -88,13 +86,8 @@ def run(setting: Setting, device: str = "cpu") -> Run:
             noted["heads"].append((step, words.neighbours(model, looked_at)))
 
     checkpoint = RESULTS.unfinished / f"{setting.name.replace(' ', '_')}.pt"
-    if device == "cuda":
-        gpu.train(model, gpu.batches(setting), setting, watch, range(EVERY, setting.steps, EVERY))
-    else:
-        batches = words.training_batches(
-            training, task, length, seed=setting.seed, steps=setting.steps
-        )
-        train(model, batches, setting, watch, checkpoint=checkpoint, watched=noted)
+    stops = range(EVERY, setting.steps, EVERY)
+    gpu.train_on(device, model, setting, watch, stops, checkpoint=checkpoint, watched=noted)
     at_end = windows_of(held_out)
     each = words.losses_of_answers(model, at_end).cpu()
     known = words.answers_of(at_end).cpu() != words.UNKNOWN
