@@ -161,15 +161,21 @@ def table(runs: list[Run], scale: int) -> dict[str, dict[str, Spread | None]]:
 
 
 def copies(
-    runs: list[Run], method: str, scale: int = 2, measure: str = "loss", beyond: bool | None = None
+    runs: list[Run],
+    method: str,
+    scale: int = 2,
+    measure: str = "loss",
+    beyond: bool | None = None,
+    what: str = "copy",
 ) -> dict[int, list[float]]:
     """Loss, or share of right tokens, in the second copy, by distance: a mean for each text.
 
     measure: "loss", "right", or "loss_first", the loss in the first copy. beyond: True, only the
-    second copies that stand beyond the trained length; False, only those within it.
+    second copies that stand beyond the trained length; False, only those within it. what: "copy",
+    or "copy within" for a text of the trained length.
     """
     found: dict[int, list[float]] = {}
-    for run in where(runs, what="copy", method=method, scale=scale):
+    for run in where(runs, what=what, method=method, scale=scale):
         chosen = [
             copy
             for copy in run["copies"]

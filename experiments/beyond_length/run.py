@@ -33,6 +33,7 @@ SHORT, SHORT_AT = 1024, (33_000, 35_000)  # short texts: their length, where in 
 NEEDLE, OPENING = 32, 4  # tokens of a copied sequence; its first ones are not scored
 ROOM = 1024  # places that a first copy must have, for three to be put there at random
 COPIED = 3 * LENGTH // 2  # tokens of a text with copies
+NEAR = (1024, 2048, 4096, 6144, 7168)  # distances of copies in a text of the trained length
 DISTANCES = (256, 512, 1024, 2048, 4096, 6144, 7168, 7936, 8704, 9472, 10_240, 11_264)
 REPEATED, AFTER, TIMES = 64, 256, 4  # the sequences of "answers": length, distance, how many
 ANSWERING = 2 * REPEATED + AFTER  # tokens that are read for them
@@ -43,7 +44,8 @@ class Run(NamedTuple):
     """One line of the results, before it is computed.
 
     what: "text", one text read from token `start`; "short", several short ones; "copy", a text in
-    which random sequences are repeated; "answers", what a model names when a sequence is repeated
+    which random sequences are repeated; "copy within", the same in a text of the trained length;
+    "answers", what a model names when a sequence is repeated
     after 256 tokens. tokens: the length that is read. scale: s of the method.
     """
 
@@ -133,14 +135,16 @@ class Copy(NamedTuple):
 
 def copies(length: int, distances: tuple[int, ...], seed: int, trained: int) -> list[Copy]:
     """Where the sequences go, so that no two overlap: for each distance three second copies
-    beyond the trained length, and three within it where there is room."""
+    beyond the trained length, and three within it where there is room. In a text that is no
+    longer than that, all are within it."""
     rng = np.random.default_rng(seed)
     taken = np.zeros(length, bool)
     placed = []
     for distance in sorted(distances, reverse=True):
         within = (64, trained - distance - NEEDLE)
         beyond = (max(64, trained - distance), length - distance - NEEDLE)
-        for low, high in (within, beyond) if within[1] - within[0] > ROOM else (beyond,):
+        both = (within, beyond) if within[1] - within[0] > ROOM else (beyond,)
+        for low, high in both if length > trained else (within,):
             for _ in range(3):
                 for _attempt in range(1000):
                     first = int(rng.integers(low, high + 1))
@@ -204,7 +208,8 @@ def compute(run: Run, model: Any, tokens: torch.Tensor) -> dict[str, Any]:
     if run.what == "text":
         return {"loss": means(losses(model, read, part)[0])}
     seed = sorted(texts.SOURCES).index(run.text)
-    placed = copies(run.tokens, DISTANCES, seed, LENGTH)
+    distances = NEAR if run.what == "copy within" else DISTANCES
+    placed = copies(run.tokens, distances, seed, LENGTH)
     loss, right = losses(model, with_copies(read, placed, seed, model.config.vocab_size), part)
     loss, right = np.insert(loss, 0, np.nan), np.insert(right, 0, False)
     scored = [np.r_[c.first + OPENING : c.first + NEEDLE] for c in placed]
@@ -266,6 +271,7 @@ def plan() -> Iterator[Run]:
     yield from (cut(text, 8) for text in LONG)
     for text in ORDER:
         yield from short_at(text, 8)
+    yield from (copying_within(text, method) for method in METHODS[:3] for text in first)
 
 
 def at_two(text: str, method: str) -> Run:
@@ -287,6 +293,10 @@ def cut(text: str, scale: int) -> Run:
 
 def copying(text: str, method: str) -> Run:
     return Run("copy", text, method, 2, COPIED)
+
+
+def copying_within(text: str, method: str) -> Run:
+    return Run("copy within", text, method, 2, LENGTH)
 
 
 def short(chosen: tuple[str, ...]) -> Iterator[Run]:

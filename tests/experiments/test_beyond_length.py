@@ -141,6 +141,16 @@ def test_copies_do_not_overlap_and_stand_on_both_sides(seed: int) -> None:
         assert sum(at + run.NEEDLE <= run.LENGTH for at in second) == 3 * (distance < 7100)
 
 
+@pytest.mark.parametrize("seed", range(5))
+def test_copies_in_a_text_of_the_trained_length_stand_within_it(seed: int) -> None:
+    placed = run.copies(run.LENGTH, run.NEAR, seed, run.LENGTH)
+    spots = [p + np.arange(run.NEEDLE) for c in placed for p in (c.first, c.first + c.distance)]
+    taken = np.concatenate(spots)
+    assert len(set(taken)) == taken.size
+    assert 0 < taken.min() <= taken.max() < run.LENGTH
+    assert [c.distance for c in placed] == sorted(3 * run.NEAR, reverse=True)
+
+
 class Copier(torch.nn.Module):
     """A "language model" that expects three tokens to be followed as they were followed before."""
 
