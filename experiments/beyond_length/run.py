@@ -143,8 +143,11 @@ def copies(length: int, distances: tuple[int, ...], seed: int, trained: int) -> 
     for distance in sorted(distances, reverse=True):
         within = (64, trained - distance - NEEDLE)
         beyond = (max(64, trained - distance), length - distance - NEEDLE)
-        both = (within, beyond) if within[1] - within[0] > ROOM else (beyond,)
-        for low, high in both if length > trained else (within,):
+        if length <= trained:
+            spans = (within,)
+        else:
+            spans = (within, beyond) if within[1] - within[0] > ROOM else (beyond,)
+        for low, high in spans:
             for _ in range(3):
                 for _attempt in range(1000):
                     first = int(rng.integers(low, high + 1))

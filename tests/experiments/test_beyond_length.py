@@ -128,11 +128,16 @@ def test_means_of_bins_leave_out_the_token_that_has_no_loss() -> None:
     assert run.means(loss) == [np.arange(1, 128).mean(), np.arange(128, 256).mean()]
 
 
+def taken_by(placed: list[run.Copy]) -> np.ndarray:
+    """The places of all tokens of the sequences, those of both copies."""
+    firsts = [place for copy in placed for place in (copy.first, copy.first + copy.distance)]
+    return np.concatenate([place + np.arange(run.NEEDLE) for place in firsts])
+
+
 @pytest.mark.parametrize("seed", range(5))
 def test_copies_do_not_overlap_and_stand_on_both_sides(seed: int) -> None:
     placed = run.copies(run.COPIED, run.DISTANCES, seed, run.LENGTH)
-    spots = [p + np.arange(run.NEEDLE) for c in placed for p in (c.first, c.first + c.distance)]
-    taken = np.concatenate(spots)
+    taken = taken_by(placed)
     assert len(set(taken)) == taken.size
     assert 0 < taken.min() <= taken.max() < run.COPIED
     for distance in run.DISTANCES:
@@ -144,8 +149,7 @@ def test_copies_do_not_overlap_and_stand_on_both_sides(seed: int) -> None:
 @pytest.mark.parametrize("seed", range(5))
 def test_copies_in_a_text_of_the_trained_length_stand_within_it(seed: int) -> None:
     placed = run.copies(run.LENGTH, run.NEAR, seed, run.LENGTH)
-    spots = [p + np.arange(run.NEEDLE) for c in placed for p in (c.first, c.first + c.distance)]
-    taken = np.concatenate(spots)
+    taken = taken_by(placed)
     assert len(set(taken)) == taken.size
     assert 0 < taken.min() <= taken.max() < run.LENGTH
     assert [c.distance for c in placed] == sorted(3 * run.NEAR, reverse=True)
