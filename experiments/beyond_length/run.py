@@ -144,9 +144,9 @@ def copies(length: int, distances: tuple[int, ...], seed: int, trained: int) -> 
         within = (64, trained - distance - NEEDLE)
         beyond = (max(64, trained - distance), length - distance - NEEDLE)
         if length <= trained:
-            spans = (within,)
+            spans = [within]
         else:
-            spans = (within, beyond) if within[1] - within[0] > ROOM else (beyond,)
+            spans = [within, beyond] if within[1] - within[0] > ROOM else [beyond]
         for low, high in spans:
             for _ in range(3):
                 for _attempt in range(1000):

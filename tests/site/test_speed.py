@@ -108,7 +108,8 @@ def test_what_searches_comes_when_the_field_opens(browser: Browser, url: str) ->
     with visit(browser, url + ROTATION) as page:
         asked: list[str] = []
         page.on("request", lambda request: asked.append(request.url))
-        page.reload(wait_until="networkidle")
+        page.reload()  # the network of a busy machine may be idle before the scripts have run
+        page.wait_for_load_state("networkidle")
         assert asked
         assert not [address for address in asked if SEARCHES.search(address)]
         page.keyboard.press("Control+k")
