@@ -18,6 +18,7 @@ from pe_lib.doctor.numbers import number, spans
 from pe_lib.doctor.report import NAMES
 from pe_lib.doctor.words import describe_frequencies
 from pe_lib.rope import LayerRotation, RotarySettings, rotary_settings
+from pe_lib.rope.configuration import LAYERS_NOT_KNOWN
 
 DIFFERS, CANNOT_SAY = 1, 2
 
@@ -132,7 +133,7 @@ def describe(settings: RotarySettings) -> str:
     if len(kinds) > 1:
         lines.append("")
     lines.append(_line("not rotation", "; ".join(settings.not_rotation)))
-    if dict(settings.sources).get("layers", "").startswith("not known"):
+    if dict(settings.sources).get("layers") == LAYERS_NOT_KNOWN:
         lines.append(_line("not known", "which layers call the rotation"))
     if settings.ignored:
         names = ", ".join(settings.ignored)

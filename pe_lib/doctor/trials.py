@@ -103,6 +103,10 @@ def with_calls(
     with_far = _unit_phases(caller, pairs, np.append(near, steps[-1]))
     if agree(with_far[:-1], first):
         return _following_the_length(report, pairs, z[::-1], near[::-1], noise)
+    from_first = near - near[0] + report.offset
+    counted = np.exp(1j * np.multiply.outer(from_first, _signed(report, pairs)))
+    if agree(z, report.attention_factor * counted):
+        return report  # it counts from its own first position, which `with_angles` names
     stale = agree(_unit_phases(caller, pairs, near + 1), z)
     return with_fault(report, _fault_stale_table() if stale else _fault_second_call())
 

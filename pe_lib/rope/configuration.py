@@ -52,6 +52,8 @@ INTERVALS = ("sliding_window_pattern", "_sliding_window_pattern", "global_attn_e
 
 # No head is as wide, and the frequencies of a slip of a billion would take for ever.
 WIDEST = 65_536
+# What ``sources`` says of the layers of a family whose function alone was watched.
+LAYERS_NOT_KNOWN = "not known: of this family the function alone was watched"
 # Kinds of layers that have no attention, and so nothing to turn.
 WITHOUT_ATTENTION = ("conv", "linear_attention", "mamba", "mamba2", "recurrent")
 
@@ -368,7 +370,7 @@ class _Reader:
         """The layers that leave the rotation out."""
         rule = self.family.get("unturned", {})
         if self.family.get("read") == "function":
-            self.sources["layers"] = "not known: of this family the function alone was watched"
+            self.sources["layers"] = LAYERS_NOT_KNOWN
             return {i for i, kind in enumerate(kinds) if kind in WITHOUT_ATTENTION}
         if "types" in rule:
             window = rule.get("unless_null")

@@ -355,6 +355,12 @@ def faults() -> list[Planted]:
             "each call begins again at 0", "restarts", _with_positions(lambda p: p - p.min()), plain
         ),
         Planted(
+            "each call counts from its first row",
+            "restarts",
+            _with_positions(lambda p: p - p[..., :1]),
+            plain,
+        ),
+        Planted(
             "positions in bfloat16",
             "bfloat16_positions",
             _with_positions(lambda p: bfloat16(p).astype(np.float64)),
