@@ -147,7 +147,7 @@ def _with_trials(
     report: Report, caller: Caller, first: Floats, pairs: Pairs, noise: float
 ) -> Report:
     """Further calls, as long as the faults that were found leave something to learn from them."""
-    ends = {Code.STALE_TABLE, Code.SECOND_CALL, Code.LENGTH}
+    ends = {Code.STALE_TABLE, Code.SECOND_CALL, Code.RESTARTS, Code.LENGTH}
     if not ends & set(report.codes):
         report = with_linearity(report, caller, first, noise)
     if (ends | {Code.NOT_LINEAR}) & set(report.codes):

@@ -106,7 +106,7 @@ def with_calls(
     from_first = near - near[0] + report.offset
     counted = np.exp(1j * np.multiply.outer(from_first, _signed(report, pairs)))
     if agree(z, report.attention_factor * counted):
-        return report  # it counts from its own first position, which `with_angles` names
+        return with_fault(report, _fault_restarts(int(near[0])))
     stale = agree(_unit_phases(caller, pairs, near + 1), z)
     return with_fault(report, _fault_stale_table() if stale else _fault_second_call())
 

@@ -11,9 +11,9 @@ from pypdf.generic import ContentStream
 from tests.site.browser import visit
 from website.built_site import SITE
 
-# What says where a thing is drawn. The browser rounds such numbers now and then otherwise, by a
-# part of a pixel.
-PLACES = {"Tm", "Td", "cm", "re", "m", "l", "c"}
+# How many operands of an operator, the last ones, say where a thing is drawn. The browser rounds
+# them now and then otherwise, by a part of a pixel.
+PLACES = {"Tm": 2, "cm": 2, "Td": 2, "re": 4, "m": 2, "l": 2, "c": 6}
 PIXEL = 300 / 96  # the browser writes 300 units to an inch
 HIGHEST = 100 / 25.4 * 96  # pixels of 100 mm
 
@@ -38,9 +38,10 @@ def printed(browser: Browser, scheme: str) -> list[Sheet]:
         sheet = Sheet([], [], [picture.data for picture in page_of_paper.images])
         for operands, name in ContentStream(page_of_paper.get_contents(), reader).operations:
             operator = name.decode()
-            is_place = operator in PLACES
-            sheet.operators.append((operator, "" if is_place else str(operands)))
-            sheet.places.extend(map(float, operands) if is_place else ())
+            kept = len(operands) - PLACES.get(operator, 0)
+            sheet.operators.append((operator, str(operands[:kept])))
+            sheet.places.extend(map(float, operands[kept:]))
+        assert sheet.operators
         found.append(sheet)
     return found
 
