@@ -60,5 +60,7 @@
   const soon = () => (waiting ||= requestAnimationFrame(() => ((waiting = 0), follow())));
   addEventListener("scroll", soon, { passive: true });
   roomy.addEventListener("change", soon);
+  // A key or a pointer may be quicker than the next frame: it moves what has been handed back.
+  for (const type of ["keydown", "pointerdown"]) table.addEventListener(type, follow, true);
   soon();
 })();

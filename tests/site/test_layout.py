@@ -314,6 +314,26 @@ def test_the_table_stays_beside_the_tour_with_the_step_that_it_was_pulled_by(
         assert page.evaluate("shift") <= 0.02
 
 
+# All before the next frame, as a key may be that scrolls the page to what has the focus.
+RETURN_BY_KEY = """(slider) => {
+  slider.focus();
+  slider.dispatchEvent(new KeyboardEvent("keydown", { key: "ArrowRight", bubbles: true }));
+  slider.value = Number(slider.value) + 1;
+  slider.dispatchEvent(new Event("input", { bubbles: true }));
+}"""
+
+
+def test_a_key_moves_the_table_that_has_come_back(browser: Browser) -> None:
+    with visit(browser, (SITE / "book/tour.html").as_uri(), **DESK) as page:
+        row = page.locator('#fig-tour-table .live[data-live] input[data-key="x"]')
+        before = int(row.input_value())
+        page.evaluate(SCROLL_TO, 0)
+        expect(page.locator(BESIDE)).to_be_visible()
+        row.evaluate(RETURN_BY_KEY)
+        expect(page.locator(BESIDE)).to_be_hidden()
+        expect(row).to_have_value(str(before + 1))
+
+
 # What of the text or of the folded outline the figure lies on, in pixels.
 COVERED = """(figure) => {
   const mine = figure.getBoundingClientRect();
