@@ -67,11 +67,14 @@ def test_a_page_that_is_built_again_gets_its_rules_and_leaves_the_others_theirs(
     """The one sheet changes its name with its rules, so the pages that were not built ask anew."""
     static = tmp_path / "_static"
     static.mkdir()
-    (static / "book.css").write_text(".old { a: b } .new { a: b } .gone { a: b }", "utf-8")
+    (static / "book.css").write_text(
+        ".old { a: b } .new { a: b } .find { a: b } .gone { a: b }", "utf-8"
+    )
     link = '<link href="_static/book.css" rel="stylesheet"/>'
     env = SimpleNamespace(found_docs={"one", "two"})
     app: Any = SimpleNamespace(env=env, doctreedir=str(tmp_path))
     texts = dict.fromkeys(("one", "two"), f'{link}<p class="old">')
+    texts["search"] = f'{link}<p class="find">'
     for built in (texts, {"two": f'{link}<p class="new">'}):
         site = Site(
             app, tmp_path, {tmp_path / f"{name}.html": text for name, text in built.items()}
@@ -80,8 +83,8 @@ def test_a_page_that_is_built_again_gets_its_rules_and_leaves_the_others_theirs(
         for path, text in site.pages.items():
             path.write_text(text, encoding="utf-8")
     rules = (static / "site.css").read_text(encoding="utf-8")
-    assert "".join(rules.split()) == ".old{a:b}.new{a:b}"
-    pages = [(tmp_path / f"{name}.html").read_text(encoding="utf-8") for name in ("one", "two")]
+    assert "".join(rules.split()) == ".old{a:b}.new{a:b}.find{a:b}"
+    pages = [(tmp_path / f"{name}.html").read_text(encoding="utf-8") for name in texts]
     assert len({re.findall(r"site\.css\?v=(\w+)", page)[0] for page in pages}) == 1
     assert not any("book.css" in page for page in pages)
 

@@ -5,6 +5,9 @@ from pathlib import Path
 
 from sphinx.application import Sphinx
 
+# What is written beside the pages of the book.
+ADDITIONAL_PAGES = ("404", "search")
+
 
 @dataclass
 class Site:
@@ -24,8 +27,8 @@ class Site:
         return self.folder / f"{name}.html"
 
     def other_pages(self) -> dict[Path, str]:
-        """The pages of the book that an earlier build has written and finished."""
-        paths = map(self.path_of, sorted(self.app.env.found_docs))
+        """The pages that an earlier build has written and finished."""
+        paths = map(self.path_of, sorted({*self.app.env.found_docs, *ADDITIONAL_PAGES}))
         return {
             path: path.read_text(encoding="utf-8")
             for path in paths
