@@ -11,8 +11,10 @@ import functools
 import json
 import math
 import multiprocessing
+import os
 import platform
 import subprocess
+import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass
@@ -503,8 +505,20 @@ def pool(workers: int | None, device: str = "cpu") -> Any:
     """
     if device == "cuda":
         return ThreadPool(workers or MODELS_ON_GPU)
-    spawning = multiprocessing.get_context("spawn")
-    return spawning.Pool(workers, torch.set_num_threads, (1,))
+    return multiprocessing.get_context("spawn").Pool(workers, begin_worker)
+
+
+def begin_worker() -> None:
+    """One thread, and an end with the process that gives the work, however that one ends."""
+    torch.set_num_threads(1)
+    threading.Thread(target=end_with_parent, daemon=True).start()
+
+
+def end_with_parent() -> None:
+    parent = multiprocessing.parent_process()
+    assert parent is not None
+    parent.join()
+    os._exit(1)
 
 
 def make_all(

@@ -1,6 +1,8 @@
 """The Transformer, its training and the storing of results in experiments/common.py."""
 
 import math
+import subprocess
+import sys
 from collections.abc import Iterator
 from dataclasses import replace
 from multiprocessing.pool import ThreadPool
@@ -16,6 +18,8 @@ from experiments import common, words
 from experiments.common import Encoding, Layer, Results, Transformer
 from experiments.order.run import Setting
 from experiments.stored import Run
+
+ROOT = Path(__file__).parent.parent.parent
 
 
 @pytest.mark.parametrize("way", ["none", "add", "untied", "alibi", "rotary"])
@@ -150,6 +154,23 @@ def test_what_is_missing_is_made_and_stored(
     assert [row["seed"] for row in results.rows()] == [0, 1]
     assert results.rows()[1]["device"] == "cpu"
     assert "1 of 2 runs are missing" in capsys.readouterr().out
+
+
+WORKING = """
+from experiments.common import pool
+
+with pool(1) as working:
+    working.apply(exec, ("import os, time; print(os.getpid(), flush=True); time.sleep(600)",))
+"""
+
+
+def test_workers_end_with_a_command_that_is_killed() -> None:
+    command = [sys.executable, "-c", WORKING]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, cwd=ROOT) as killed:
+        assert killed.stdout is not None
+        assert int(killed.stdout.readline()) != killed.pid
+        killed.kill()
+        killed.communicate(timeout=60)  # the worker has this output, too, until it ends
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU")
