@@ -1,6 +1,6 @@
 """Figures of the experiment on order, for the pages of the book."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -19,11 +19,20 @@ MARKS = {"in the scores": ("o", plots.INK), "beside or into the words": ("s", pl
 
 def draw_exits(ax: Axes, pairs: Sequence[ExitAndLoss]) -> None:
     """Final loss against the step at which each run left the plateau."""
+    draw_losses(ax, pairs, lambda pair: pair.step)
+    ax.set(xlabel="step at which the run leaves the plateau", ylabel="loss after the last step")
+    ax.legend()
+
+
+def draw_losses(
+    ax: Axes, pairs: Sequence[ExitAndLoss], against: Callable[[ExitAndLoss], float]
+) -> None:
+    """A mark for each run, one kind for each group of ways."""
     for group, ways in GROUPS.items():
         inside = [pair for pair in pairs if pair.way.startswith(ways)]
         marker, colour = MARKS[group]
         ax.plot(
-            [pair.step for pair in inside],
+            [against(pair) for pair in inside],
             [pair.loss for pair in inside],
             marker,
             ms=3.5,
@@ -31,8 +40,6 @@ def draw_exits(ax: Axes, pairs: Sequence[ExitAndLoss]) -> None:
             color=colour,
             label=group,
         )
-    ax.set(xlabel="step at which the run leaves the plateau", ylabel="loss after the last step")
-    ax.legend()
 
 
 def draw_curves(ax: Axes, runs: Sequence[Run], styles: dict[str, tuple[str, str, str]]) -> None:
