@@ -20,6 +20,7 @@ FINER = 16
 # Divisors of slowed pairs are the same to this share, and all frequencies are divided by a number
 # that differs from 1 by more.
 SAME_DIVISOR = 1e-4
+UNTOLD = "between them YaRN's ramp and Llama 3's cannot be told apart"
 OF_NO_BASE = "a list of divisors (longrope), or a table of its own"
 
 
@@ -113,14 +114,16 @@ def _of_slowed_pairs(
     index, pairs = np.arange(len(omega)), len(omega)
     ratio = base ** (-index / pairs) / divisor / omega.clip(1e-300)
     last = ratio[turning - 1]
-    same = np.abs(ratio / last - 1) <= 2 * tolerance + SAME_DIVISOR
+    same = np.abs(ratio / last - 1) <= 2 * (tolerance + tolerance[turning - 1]) + SAME_DIVISOR
     slowed = next(k for k in range(turning) if np.all(same[k:turning]))
+    known = tolerance[slowed:turning]
+    last = _rounded_value(float(np.average(ratio[slowed:turning], weights=known**-2)), min(known))
     if turning - slowed >= 2 and last > 1:
         return _Description(
             f"base {number(base)}{_divided(divisor)}",
             f"pairs 0–{end - 1} kept, {slowed}–{turning - 1} divided by {number(last)}",
             ": ",
-            between=_ramp(ratio[end:slowed], last, end, slowed, base, pairs),
+            between=_ramp(ratio, tolerance, last, end, slowed, base),
         )
     return _Description(
         "no single base",
@@ -182,22 +185,25 @@ def _digits(value: float) -> int:
 
 
 def _ramp(
-    ratio: Floats, last: float, first: int, slowed: int, base: float, pairs: int
+    ratio: Floats, tolerance: Floats, last: float, first: int, slowed: int, base: float
 ) -> tuple[str, ...]:
     """What the pairs between look like: linear in the index, or in the frequency."""
-    if len(ratio) < 3:
-        return ("between them YaRN's ramp and Llama 3's cannot be told apart",)
-    share = (1 / ratio - 1 / last) / (1 - 1 / last)  # 1 where a pair is kept
-    index = np.arange(first, slowed)
+    if slowed - first < 3:
+        return (UNTOLD,)
+    index, between = np.arange(first, slowed), slice(first, slowed)
+    share = (1 / ratio[between] - 1 / last) / (1 - 1 / last)  # 1 where a pair is kept
+    off = 2 * tolerance[between] / (1 - 1 / last)  # how far a share may be from the true one
     found = []
     for name, x in (
         ("linear in the index, as YaRN's", index.astype(float)),
-        ("linear in the frequency, as Llama 3's", base ** (-index / pairs)),
+        ("linear in the frequency, as Llama 3's", base ** (-index / len(ratio))),
     ):
         line = np.polyval(np.polyfit(x, share, 1), x)
-        if np.abs(line - share).max() < 0.01:
+        if np.all(np.abs(line - share) < 0.01 + off):
             found.append(f"the pairs between are {name}")
-    return tuple(found) or ("the pairs between follow neither YaRN's ramp nor Llama 3's",)
+    if len(found) == 1:
+        return tuple(found)
+    return (UNTOLD if found else "the pairs between follow neither YaRN's ramp nor Llama 3's",)
 
 
 def describe_frequencies(

@@ -146,6 +146,33 @@ def test_kept_and_slowed_pairs_are_said(fields: dict[str, Any], words: list[str]
         assert each in printed
 
 
+@pytest.mark.parametrize(
+    ("fields", "words"),
+    [
+        (YARN, ["pairs 0–23 kept, 40–63 divided by 4 ", "linear in the index, as YaRN's"]),
+        (LLAMA3, ["pairs 0–28 kept, 35–63 divided by 8 ", "linear in the frequency, as Llama 3's"]),
+    ],
+    ids=["yarn", "llama3"],
+)
+def test_kept_and_slowed_pairs_are_read_from_rounded_outputs(
+    fields: dict[str, Any], words: list[str]
+) -> None:
+    """The last pair is known to a hundredth alone, and the others are compared within its error."""
+    kind = expected(fields, width=128)
+    printed = str(doctor.examine(rotation(kind, rounded=planted.bfloat16), 128, expect=kind))
+    for each in words:
+        assert each in printed
+
+
+def test_a_ramp_of_neither_kind_is_said_to_be_so() -> None:
+    kept, slowed = np.ones(24), np.full(24, 1 / 4)
+    between = 1 / 4 + 3 / 4 * np.linspace(1, 0, 18)[1:-1] ** 3
+    shape = np.concatenate([kept, between, slowed])
+    omega = 1e6 ** (-np.arange(64) / 64) * shape
+    printed = str(doctor.examine(rotation(expected(frequencies=tuple(omega), width=128)), 128))
+    assert "the pairs between follow neither YaRN's ramp nor Llama 3's" in printed
+
+
 @pytest.mark.parametrize("second", [1e-5, 1e5], ids=["steep", "rising"])
 def test_pairs_from_which_no_base_can_be_told_are_described_without_one(second: float) -> None:
     """In a wide head such a base would be beyond every number of the format, or rounded to 0."""
