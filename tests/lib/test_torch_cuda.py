@@ -13,6 +13,7 @@ from backends import both_layouts
 from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from pe_lib import doctor
 from pe_lib import numpy as reference
 from pe_lib.torch import (
     RotaryPositionalEncoding,
@@ -205,3 +206,32 @@ def test_a_captured_graph_reads_what_stays() -> None:
     torch.cuda.synchronize()
     for found, result in zip(captured, expected, strict=True):
         assert torch.equal(found, result)
+
+
+LLAMA: dict[str, Any] = {
+    "model_type": "llama",
+    "head_dim": 64,
+    "num_hidden_layers": 2,
+    "rope_theta": 500_000.0,
+    "rope_scaling": {
+        "rope_type": "llama3",
+        "factor": 32.0,
+        "low_freq_factor": 1.0,
+        "high_freq_factor": 4.0,
+        "original_max_position_embeddings": 8192,
+    },
+}
+
+
+@pytest.mark.parametrize("device", ["cpu", CUDA])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_the_doctor_reads_a_module_where_it_runs(device: str, dtype: torch.dtype) -> None:
+    rotary = RotaryPositionalEncoding.from_config(LLAMA, layer=0)
+
+    def turn(x: Any, positions: Any) -> Any:
+        there = torch.from_numpy(x).to(device, dtype), torch.from_numpy(positions).to(device)
+        return rotary(there[0], positions=there[1]).float().cpu().numpy()
+
+    assert not doctor.examine(turn, 64, expect=LLAMA).codes
+    others = LLAMA | {"rope_theta": 10_000.0}
+    assert doctor.Code.FREQUENCIES in doctor.examine(turn, 64, expect=others).codes
