@@ -97,9 +97,12 @@ def start_build(folder: Path) -> tuple[subprocess.Popen[str], int]:
     begun = folder / "begun"
     lines = f"import os, time\nopen({str(begun)!r}, 'w').write(str(os.getpid()))\ntime.sleep(300)"
     page = write_page(folder, "page.ipynb", lines)
+    # Tests that a script runs in the background inherit that Ctrl+C is ignored.
     code = f"""
+import signal
 from pathlib import Path
 from website import build
+signal.signal(signal.SIGINT, signal.default_int_handler)
 build.ROOT = build.BUILD = Path({str(folder)!r})
 build.CACHE = build.ROOT / "cache"
 build.execute([Path({str(page)!r})])
