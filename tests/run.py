@@ -48,7 +48,7 @@ def main() -> None:
     try:
         for name in chosen:
             if not (name.startswith("site") and book_failed(results)):
-                results[name] = run(name, command(name, results))
+                results[name] = run(name, CHECKS[name])
     except KeyboardInterrupt:
         print(f"\nStopped in the check {name!r}. The ones before it:")
     print()
@@ -68,16 +68,6 @@ def set_environment() -> None:
     """The workers share the cores, and find the programs of this environment."""
     os.environ["OMP_NUM_THREADS"] = "1"
     os.environ["PATH"] = f"{BIN}{os.pathsep}{os.environ['PATH']}"
-
-
-def command(name: str, results: dict[str, tuple[bool, float]]) -> list[str]:
-    """The command of a check.
-
-    Where the notebooks have passed, nbval has run them all, and found that they make what they
-    hold. The book is then built with that, and they do not run again.
-    """
-    passed, _ = results.get("notebooks", (False, 0.0))
-    return [*CHECKS[name], "--as-stored"] if name == "book" and passed else CHECKS[name]
 
 
 def book_failed(results: dict[str, tuple[bool, float]]) -> bool:

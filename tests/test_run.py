@@ -52,28 +52,3 @@ def test_a_site_that_was_not_built_is_not_tested(
     assert ended.value.code == int("book" in named)
     assert ("site: the book was not built" in said) == ("book" in named)
     assert ("1 passed, 1 failed, 1 not run" in said) == ("book" in named)
-
-
-@pytest.mark.parametrize(
-    ("named", "notebooks_pass", "as_stored"),
-    [
-        (["notebooks", "book"], True, True),
-        (["notebooks", "book"], False, False),
-        (["book"], True, False),
-    ],
-    ids=["compared", "one differs", "not compared"],
-)
-def test_notebooks_that_nbval_has_compared_do_not_run_again(
-    named: list[str], notebooks_pass: bool, as_stored: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    commands = {}
-
-    def note(name: str, command: list[str]) -> tuple[bool, float]:
-        commands[name] = command
-        return notebooks_pass or name != "notebooks", 1.0
-
-    monkeypatch.setattr(run_checks, "run", note)
-    monkeypatch.setattr(sys, "argv", ["run.py", *named])
-    with pytest.raises(SystemExit):
-        run_checks.main()
-    assert ("--as-stored" in commands["book"]) == as_stored

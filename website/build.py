@@ -2,8 +2,6 @@
 
 python website/build.py             the whole book
 python website/build.py --changed   the pages whose sources have changed, beside the others
-python website/build.py --as-stored the whole book, with the outputs that the notebooks hold, for
-                                    tests/run.py: nbval has just found that their code makes them
 """
 
 import errno
@@ -81,7 +79,7 @@ def main() -> None:
             execute(notebooks_of_the_book())
             build(whole=False)
         else:
-            build_if_changed(as_stored=sys.argv[1:] == ["--as-stored"])
+            build_if_changed()
 
 
 @contextmanager
@@ -97,7 +95,7 @@ def one_sentence_at_the_end() -> Iterator[None]:
         sys.exit(f"You may not write {error.filename}. {NOT_WRITABLE}")
 
 
-def build_if_changed(*, as_stored: bool = False) -> None:
+def build_if_changed() -> None:
     """Run the notebooks and build the site, unless the site is that of the files as they are."""
     index, stamp = SITE / "index.html", BUILD / "site-inputs"
     # The buttons and the canonical links follow the remote, and the address of the site.
@@ -106,7 +104,7 @@ def build_if_changed(*, as_stored: bool = False) -> None:
     if index.exists() and read(stamp) == state:
         print("Nothing changed since the last build.")
     else:
-        execute(notebooks_of_the_book(), as_stored=as_stored)
+        execute(notebooks_of_the_book())
         build()
         stamp.write_text(state, encoding="utf-8")
     print(f"The book is at {index}")
@@ -163,13 +161,10 @@ def times_of_doctrees() -> dict[Path, int]:
     return {path: path.stat().st_mtime_ns for path in DOCTREES.rglob("*.doctree")}
 
 
-def execute(
-    notebooks: Iterable[Path], *, afresh: bool = False, as_stored: bool = False
-) -> JupyterCacheAbstract:
+def execute(notebooks: Iterable[Path], *, afresh: bool = False) -> JupyterCacheAbstract:
     """Run each notebook that is not in the cache, or all of them afresh, and return the cache.
 
-    The cache is kept as long as the inputs of the execution stay as they are. With `as_stored`, a
-    notebook that nbval compares whole is taken with the outputs that it holds, and not run.
+    The cache is kept as long as the inputs of the execution stay as they are.
     """
     state, stamp = fingerprint(EXECUTION_INPUTS), BUILD / "execution-inputs"
     if read(stamp) != state:
@@ -185,8 +180,6 @@ def execute(
         for record in filter(None, cached):
             cache.remove_cache(record.pk)
     missing = [path for path, one in records.items() if not cache.get_cached_project_nb(one.uri)]
-    if as_stored:
-        missing = [path for path in missing if not taken_as_stored(path, cache)]
     failed = run_notebooks(missing, cache)
     stamp.write_text(state, encoding="utf-8")
     if failed:
@@ -197,17 +190,6 @@ def execute(
     if missing:
         print_memory()
     return cache
-
-
-def taken_as_stored(path: Path, cache: JupyterCacheAbstract) -> bool:
-    """Put a notebook in the cache as it is stored, unless nbval passes over an output of it."""
-    notebook: NotebookNode = nbformat.read(path, as_version=4)
-    if any(
-        tag.startswith("nbval-") for cell in notebook.cells for tag in cell.metadata.get("tags", ())
-    ):
-        return False
-    cache.cache_notebook_bundle(CacheBundleIn(notebook, path), check_validity=False, overwrite=True)
-    return True
 
 
 def run_notebooks(paths: list[Path], cache: JupyterCacheAbstract) -> list[Path]:

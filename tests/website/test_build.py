@@ -57,7 +57,7 @@ def test_ctrl_c_ends_a_tool_in_one_sentence(
 def test_a_folder_that_may_not_be_written_is_named(
     why: int, repository: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def refuse(*arguments: Any, **options: Any) -> None:
+    def refuse(*arguments: Any) -> None:
         raise OSError(why, "refused", "some/_build")
 
     monkeypatch.setattr(builder, "execute", refuse)
@@ -66,7 +66,7 @@ def test_a_folder_that_may_not_be_written_is_named(
 
 
 def test_other_errors_are_shown_whole(repository: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def fail(*arguments: Any, **options: Any) -> None:
+    def fail(*arguments: Any) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
 
     monkeypatch.setattr(builder, "execute", fail)
@@ -153,7 +153,7 @@ def test_a_site_is_built_once_until_something_changes(
             sys.exit("a warning")
 
     monkeypatch.setattr(builder, "build", build)
-    monkeypatch.setattr(builder, "execute", lambda notebooks, **_: None)
+    monkeypatch.setattr(builder, "execute", lambda notebooks: None)
     files = ["book/a.md", "website/assets/book.css", "pe_lib/numpy.py", "pe_book/kit.js"]
     files += ["website/finish/site.py", "_toc.yml"]
     for count, name in enumerate([*files, "a/fork"], start=1):
@@ -274,22 +274,6 @@ def test_a_page_is_run_beside_its_data_and_again_when_the_library_changes(
     assert (repository / "book" / "runs").read_text(encoding="utf-8") == "xxx"
 
 
-def test_a_page_that_nbval_has_just_compared_is_taken_as_stored(repository: Path) -> None:
-    """But for a page with an output that nbval passes over: nobody has seen what its code makes."""
-    compared, passed_over = (
-        write_page(repository / "book", f"{name}.ipynb", f"print({name!r})") for name in "ab"
-    )
-    for page, tags in ((compared, ["remove-input"]), (passed_over, ["nbval-ignore-output"])):
-        notebook = nbformat.read(page, 4)
-        notebook.cells[0].metadata.tags = tags
-        notebook.cells[0].outputs = [nbformat.v4.new_output("stream", text="stored\n")]
-        nbformat.write(notebook, page)
-    cache = builder.execute([compared, passed_over], as_stored=True)
-    for page, expected in ((compared, "stored\n"), (passed_over, "b\n")):
-        _, shown = cache.merge_match_into_notebook(nbformat.read(page, 4))
-        assert [output.text for output in shown.cells[0].outputs] == [expected]
-
-
 @pytest.mark.parametrize(
     ("tool", "step"),
     [
@@ -313,7 +297,7 @@ def test_what_jupyterlab_keeps_of_a_page_is_not_run(
         write(repository / name)
     run: list[Path] = []
 
-    def note(paths: list[Path], **_: bool) -> None:
+    def note(paths: list[Path]) -> None:
         run.extend(paths)
         sys.exit("noted")
 
