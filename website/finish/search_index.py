@@ -50,7 +50,7 @@ FURNITURE = """script, style, svg, .headerlink, .caption-number, .section-number
 # the archive says of claims would outweigh the chapters. The opening is as many sentences as fit,
 # and one at least.
 BRIEF_PAGES = ("book/checks/", "book/sources")
-OPENING = re.compile(r"(?:.{1,160}|.*?)[.?!][)”]*(?=\s|$)")
+OPENING = re.compile(r"(?:.{1,100}|.*?)[.?!][)”]*(?=\s|$)")
 # What is searched but never quoted, since it does not stand alone.
 UNQUOTED = "figure, table, pre, .exercise, .solution, .proof-text"
 PROSE = "p, dd, li"
