@@ -8,11 +8,13 @@ from dataclasses import replace
 from multiprocessing.pool import ThreadPool
 from pathlib import Path
 from typing import Any, NamedTuple
+from unittest.mock import MagicMock
 
 import pytest
 import torch
 from small_encoder import EVERYWHERE, TINY, Recorder, some_words, tiny
 from torch import nn
+from torch.nn import functional as F
 
 from experiments import common, words
 from experiments.common import Encoding, Layer, Results, Transformer
@@ -31,6 +33,27 @@ def test_a_causal_model_does_not_see_later_words(way: str) -> None:
     before, after = encoder(some_words(), EVERYWHERE), encoder(changed, EVERYWHERE)
     torch.testing.assert_close(after[:7], before[:7])
     assert (after[7:] - before[7:]).abs().max() > 1e-3
+
+
+@pytest.mark.parametrize("way", ["none", "add-learned", "relative-bias", "rotary"])
+@pytest.mark.parametrize("causal", [True, False])
+def test_the_fused_kernel_gives_the_losses_and_the_slopes_of_the_written_out_one(
+    way: str, causal: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All windows count as long here. Who looks at the weights has the written-out one."""
+    encoder = tiny(way, causal=causal)
+    fused = MagicMock(wraps=F.scaled_dot_product_attention)
+    monkeypatch.setattr(F, "scaled_dot_product_attention", fused)
+    found = []
+    for fused_from, seen in ((TINY.seq_len + 1, None), (TINY.seq_len, []), (TINY.seq_len, None)):
+        monkeypatch.setattr(common, "FUSED_FROM", fused_from)
+        encoder.zero_grad()
+        loss = F.cross_entropy(encoder(some_words(), EVERYWHERE, seen), some_words()[0])
+        loss.backward()
+        found.append([loss.detach(), *(weight.grad for weight in encoder.parameters())])
+        assert fused.call_count == (TINY.layers if len(found) == 3 else 0)
+    torch.testing.assert_close(found[1], found[0], rtol=0, atol=0)
+    torch.testing.assert_close(found[2], found[0])
 
 
 @torch.no_grad()
