@@ -220,18 +220,34 @@ def strings_at(content: bytes, at: int) -> list[str]:
 
 
 TEXTS: dict[str, Callable[[], Corpus]] = {
+    "all verse": corpus,  # without works for validation
     "verse": lambda: corpus(VALIDATION),
     "prose": novels,
     "sonnets": sonnets,
 }
 READ: dict[str, Corpus] = {}  # each text is read once in a process
 
+# How many words there are to train on. Pages read it here, since they do not have the texts.
+TRAINING_WORDS = {"all verse": 1_045_725, "verse": 962_700, "prose": 646_929}
+
 
 def text(name: str) -> Corpus:
-    """A text by its name, with works for validation."""
+    """A text by its name."""
     if name not in READ:
-        READ[name] = TEXTS[name]()
+        found = TEXTS[name]()
+        expected = TRAINING_WORDS.get(name, len(found.training))
+        if len(found.training) != expected:
+            raise ValueError(
+                f"the text {name!r} must have {expected} words to train on,"
+                f" got {len(found.training)}"
+            )
+        READ[name] = found
     return READ[name]
+
+
+def passes(name: str, steps: int, length: int) -> float:
+    """How many times as many words a run reads as a text has to train on."""
+    return steps * BATCH * length / TRAINING_WORDS[name]
 
 
 # Questions

@@ -507,4 +507,4 @@ def make_short() -> Run:
 @functools.cache
 def whole_text() -> Corpus:
     """The works of Shakespeare, read once in a process."""
-    return words.corpus()
+    return words.text("all verse")

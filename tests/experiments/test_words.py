@@ -121,6 +121,19 @@ def test_validation_is_in_no_other_part() -> None:
     assert text.held_out.tolist() == text.validation.tolist() == [words.UNKNOWN]
 
 
+def test_a_text_of_another_length_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The number of words that the pages print is checked wherever a text is read."""
+    monkeypatch.setattr(words, "READ", {})
+    monkeypatch.setitem(words.TEXTS, "verse", words.sonnets)
+    found = len(words.sonnets().training)
+    message = rf"^the text 'verse' must have 962700 words to train on, got {found}$"
+    with pytest.raises(ValueError, match=message):
+        words.text("verse")
+    monkeypatch.setitem(words.TRAINING_WORDS, "verse", found)
+    assert len(words.text("verse").training) == found
+    assert words.passes("verse", steps=10, length=found) == 10 * words.BATCH
+
+
 def test_strings_are_read_out_of_the_format_of_r() -> None:
     """As `serialize(c("Emma", "né"), NULL)` writes them, by hand: R Internals, chapter 1.8."""
     header = b"X\n" + struct.pack(">iii", 3, 0x40201, 0x30500) + struct.pack(">i", 5) + b"UTF-8"
