@@ -23,6 +23,13 @@ def test_a_page_that_is_removed_is_no_longer_found(tmp_path: Path) -> None:
     assert list(search_index.known_pages(index)) == ["book/kept"]
 
 
+def test_words_that_the_script_skips_are_not_kept() -> None:
+    """Its list stands in the script. A question word is worth little, and yet looked for."""
+    kept = search_index.other_words([], ["Its rows have turned. How? From 1.0 on, please."])
+    assert kept == "how rows turned"
+    assert "please" in search_index.EMPTY_WORDS
+
+
 def test_pages_ask_for_the_search_as_it_is(tmp_path: Path) -> None:
     """Their version of it is another where the index or a script is another."""
     folder = (tmp_path / ADDRESS).parent

@@ -24,7 +24,11 @@ from website.finish.site import Site
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 WORDS = ROOT / "book" / "data" / "search_words.yml"
+SCRIPT = ROOT / "website" / "assets" / "search.js"
 STEMMER = SearchEnglish({})  # what the script stems with, too
+# Words that say nothing: the script does not look for them, so no place needs to hold them.
+LISTED = re.compile("EMPTY_WORDS = new Set\\(`(.*?)`", re.DOTALL)
+EMPTY_WORDS = english_stopwords | set(LISTED.findall(SCRIPT.read_text(encoding="utf-8"))[0].split())
 START, END = "const PAGES = ", ";\n"
 
 DRAWN = re.compile(
@@ -147,7 +151,7 @@ def other_words(prose: list[str], others: list[str]) -> str:
 
 def words_of(*texts: str) -> list[str]:
     """The words of some texts that say something, each once, in alphabetical order."""
-    return sorted(set(WORD.findall(" ".join(texts).lower())) - english_stopwords)
+    return sorted(set(WORD.findall(" ".join(texts).lower())) - EMPTY_WORDS)
 
 
 def read_blocks(article: Tag, places: dict[str, dict[str, Any]]) -> None:
