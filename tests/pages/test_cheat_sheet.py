@@ -8,6 +8,7 @@ import functools
 import inspect
 import math
 import re
+import statistics
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,8 @@ from transformers.models.auto.configuration_auto import CONFIG_MAPPING
 from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING_NAMES
 
 import pe_lib.torch
+from experiments.beyond_length import results as beyond
+from experiments.beyond_length.run import rope_parameters
 from pe_lib import numpy as pe
 from pe_lib.rope.families import families
 
@@ -85,6 +88,8 @@ def test_numbers_are_those_computed() -> None:
 def test_no_other_number_stands_there() -> None:
     rows = rows_of("The numbers")  # which the test above compares, names and values
     counted = [VERSION, *map(str, causal_families()), f"{growth_of_the_factor_of_yarn():.1f}"]
+    counted += [value for _, *values in losses_above_the_cut_text() for value in values]
+    counted.append(str(beyond.LENGTH))
     shown = " | ".join([*rows, *rows.values(), *counted, "512"])
     assert len(list(page_text.stated_in(SHEET))) > 8
     assert page_text.unshown(SHEET, shown) == []
@@ -209,6 +214,31 @@ def test_examples_run() -> None:
     assert names["rotary"].layout == "split"
     assert "assert" in theorem
     exec(theorem, {})
+
+
+# ---- What lengthening costs without further training
+
+
+def losses_above_the_cut_text() -> list[tuple[str, ...]]:
+    """The rows of the table: the dictionary of a method, and a number for each length."""
+    section = page_text.section(SHEET, "RoPE")
+    found: list[tuple[str, ...]] = re.findall(
+        r"^\| `(\{.+\})` \| ([\d.]+) \| ([\d.]+) \|$", section, re.M
+    )
+    return found
+
+
+def test_losses_above_the_cut_text_are_those_measured() -> None:
+    rows, runs = losses_above_the_cut_text(), beyond.load()
+    width, trained, base = 64, beyond.LENGTH, 1e5
+    names = {"B": base, "L": trained, "d": width}
+    for (fields, *shown), method in zip(rows, ("linear", "ntk", "dynamic", "yarn"), strict=True):
+        for s, value in zip((2, 4), shown, strict=True):
+            wanted = rope_parameters(method, float(s), base, trained, width)
+            assert eval(fields, names | {"s": float(s)}) == wanted
+            above = beyond.changes(runs, method, s, "against cutting")
+            assert len(above) == 4
+            assert value == f"{statistics.median(above.values()):.2f}"
 
 
 # ---- Families
