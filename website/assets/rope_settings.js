@@ -989,10 +989,12 @@ const ropeSettings = (() => {
     const ratio = omega.map((w, i) => (Math.exp(start) * base ** (-i / pairs)) / Math.max(w, 1e-300));
     const last = ratio[turning - 1];
     let slowed = turning - 1;
-    while (slowed > 0 && Math.abs(ratio[slowed - 1] / last - 1) <= 2 * ON_A_LINE + 1e-4) slowed -= 1;
-    if (turning - slowed >= 2 && last > 1)
-      return `base ${number(base)}${divided}: pairs 0–${end - 1} kept, ${slowed}–${turning - 1} divided by ${number(last)}${tail}`;
-    return `no single base: pairs 0–${end - 1} have ${number(base)}, and the last is ${number(last)} times slower than that${tail}`;
+    while (slowed > 0 && Math.abs(ratio[slowed - 1] / last - 1) <= 4 * ON_A_LINE + 1e-4) slowed -= 1;
+    const same = ratio.slice(slowed, turning);
+    const divisor = roundest(same.reduce((sum, each) => sum + each, 0) / same.length, ON_A_LINE);
+    if (turning - slowed >= 2 && divisor > 1)
+      return `base ${number(base)}${divided}: pairs 0–${end - 1} kept, ${slowed}–${turning - 1} divided by ${number(divisor)}${tail}`;
+    return `no single base: pairs 0–${end - 1} have ${number(base)}, and the last is ${number(divisor)} times slower than that${tail}`;
   }
 
   function part({ head_dim: width, rotary_dim: turned, rotary_start: start }) {
