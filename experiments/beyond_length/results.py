@@ -24,6 +24,7 @@ METHODS = {
     "yarn": "YaRN",
     "yarn without factor": "YaRN without its factor",
 }
+CONTROLS = {"ntk with factor": "NTK-aware with that factor"}
 TEXTS = {
     "persuasion": "Persuasion, a novel",
     "handbook": "The Debian Administrator's Handbook, a manual",

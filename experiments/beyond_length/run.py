@@ -10,6 +10,7 @@ and goes on where it stopped. README.md beside this file says how to get the mod
 import argparse
 import hashlib
 import json
+import math
 import time
 from collections.abc import Iterator
 from datetime import date
@@ -79,11 +80,11 @@ def rope_parameters(method: str, s: float, base: float, length: int, width: int)
             "original_max_position_embeddings": length,
             "attention_factor": 1.0,
         },
-    }[method.removesuffix(" in parts")]
+    }[method.removesuffix(" in parts").removesuffix(WITH_FACTOR)]
 
 
 def scale_frequencies(model: Any, method: str, s: float) -> None:
-    """Give a Llama of transformers the frequencies of a method, and nothing else."""
+    """Give a Llama of transformers the frequencies and the factor of a method, and nothing else."""
     config = model.config
     base = getattr(model, "base_before_scaling", config.rope_parameters["rope_theta"])
     model.base_before_scaling = base
@@ -91,6 +92,8 @@ def scale_frequencies(model: Any, method: str, s: float) -> None:
         method, float(s), base, config.max_position_embeddings, config.head_dim
     )
     model.model.rotary_emb = type(model.model.rotary_emb)(config)
+    if method.endswith(WITH_FACTOR):
+        model.model.rotary_emb.attention_scaling = 0.1 * math.log(s) + 1  # of YaRN
 
 
 def losses(model: Any, tokens: torch.Tensor, part: int | None = None) -> tuple[Any, Any]:
@@ -234,6 +237,8 @@ def compute(run: Run, model: Any, tokens: torch.Tensor) -> dict[str, Any]:
 
 
 METHODS = ("none", "ntk", "yarn", "linear", "yarn without factor", "dynamic")
+# A control, which no configuration names: the factor of YaRN on the frequencies of another method.
+WITH_FACTOR = " with factor"
 ANSWERED = (("none", 1), ("linear", 2), ("linear", 4), ("ntk", 2), ("yarn", 2), ("yarn", 4))
 ORDER = ("persuasion", "handbook", "hamlet", "faq", "moby-dick")  # of the texts
 LONG = ("persuasion", "handbook", "faq", "moby-dick")  # at least eight times the trained length
@@ -277,6 +282,8 @@ def plan() -> Iterator[Run]:
     for text in ORDER:
         yield from short_at(text, 8)
     yield from (copying_within(text, method) for method in METHODS[:3] for text in first)
+    yield from (copying(text, f"ntk{WITH_FACTOR}") for text in first)
+    yield from (at_four(text, f"ntk{WITH_FACTOR}") for text in first)
 
 
 def at_two(text: str, method: str) -> Run:

@@ -30,6 +30,7 @@ IN_PE_LIB: dict[str, dict[str, Any]] = {
         "attention_factor": 1.0,
     },
 }
+IN_PARTS = ("dynamic in parts",)
 STORED = results.load() if results.RESULTS.exists() else []
 
 
@@ -98,6 +99,23 @@ def test_frequencies_and_factor_are_those_of_the_library(
     turned_by = model.model.rotary_emb
     np.testing.assert_allclose(turned_by.inv_freq.numpy(), ours.frequencies, rtol=1e-6)
     assert turned_by.attention_scaling == pytest.approx(ours.attention_factor, rel=1e-9)
+
+
+def test_a_control_has_the_frequencies_of_one_method_and_the_factor_of_another(
+    model: LlamaForCausalLM, tokens: torch.Tensor
+) -> None:
+    found = {}
+    for method in ("ntk", "yarn", "ntk with factor"):
+        run.scale_frequencies(model, method, 4)
+        turned_by = model.model.rotary_emb
+        found[method] = turned_by.inv_freq.clone(), turned_by.attention_scaling
+    assert torch.equal(found["ntk with factor"][0], found["ntk"][0])
+    assert found["ntk with factor"][1] == found["yarn"][1] > found["ntk"][1] == 1
+    with_factor, _ = run.losses(model, tokens)
+    run.scale_frequencies(model, "ntk", 4)
+    without, _ = run.losses(model, tokens)
+    assert np.abs(with_factor - without).max() > 0.01
+    assert set(results.CONTROLS) == {r.method for r in run.plan()} - {*run.METHODS, *IN_PARTS}
 
 
 def test_only_dynamic_depends_on_how_a_text_is_read(
