@@ -24,7 +24,7 @@ METHODS = {
     "yarn": "YaRN",
     "yarn without factor": "YaRN without its factor",
 }
-CONTROLS = {"ntk with factor": "NTK-aware with that factor"}
+CONTROLS = {"ntk with factor": "NTK-aware, YaRN's factor"}
 TEXTS = {
     "persuasion": "Persuasion, a novel",
     "handbook": "The Debian Administrator's Handbook, a manual",
@@ -171,12 +171,15 @@ def copies(
 ) -> dict[int, list[float]]:
     """Loss, or share of right tokens, in the second copy, by distance: a mean for each text.
 
+    The texts stand in the order of `TEXTS`, in which the runs of two methods can be compared.
+
     measure: "loss", "right", or "loss_first", the loss in the first copy. beyond: True, only the
     second copies that stand beyond the trained length; False, only those within it. what: "copy",
     or "copy within" for a text of the trained length.
     """
     found: dict[int, list[float]] = {}
-    for run in where(runs, what=what, method=method, scale=scale):
+    of = where(runs, what=what, method=method, scale=scale)
+    for run in sorted(of, key=lambda run: list(TEXTS).index(run["text"])):
         chosen = [
             copy
             for copy in run["copies"]
