@@ -101,6 +101,7 @@ class Attention(nn.Module):
     """Multi-head self-attention, written out so that its weights can be looked at.
 
     In long windows PyTorch's fused kernel gives the same up to rounding, where no one looks.
+    Places, (batch, places), are those that ask. Without them all do.
     """
 
     def __init__(self, width: int, heads: int) -> None:
@@ -110,7 +111,12 @@ class Attention(nn.Module):
         self.out = nn.Linear(width, width)
 
     def forward(
-        self, x: Tensor, encoding: Encoding, bias: Tensor | None, seen: list[Tensor] | None
+        self,
+        x: Tensor,
+        encoding: Encoding,
+        bias: Tensor | None,
+        seen: list[Tensor] | None,
+        places: Tensor | None = None,
     ) -> Tensor:
         projected = self.qkv(x)
         rows = encoding.score_rows(x.shape[1])
@@ -120,6 +126,10 @@ class Attention(nn.Module):
         heads = projected.unflatten(-1, (3, self.heads, -1))
         queries, keys, values = heads.permute(2, 0, 3, 1, 4)
         queries, keys = encoding.turn(queries, keys)
+        if places is not None:
+            queries = queries.take_along_dim(places[:, None, :, None], dim=2)
+            if bias is not None:
+                bias = bias.expand(self.heads, -1, -1)[:, places].transpose(0, 1)
         if seen is None and x.shape[1] >= FUSED_FROM:
             fused = F.scaled_dot_product_attention(queries, keys, values, attn_mask=bias)
             return self.joined(fused)
@@ -154,16 +164,23 @@ class Layer(nn.Module):
         )
 
     def forward(
-        self, x: Tensor, encoding: Encoding, bias: Tensor | None, seen: list[Tensor] | None
+        self,
+        x: Tensor,
+        encoding: Encoding,
+        bias: Tensor | None,
+        seen: list[Tensor] | None,
+        places: Tensor | None = None,
     ) -> Tensor:
+        """The stream after the layer, at all places or at ``places`` of each window alone."""
         first, second = self.norms
+        kept: Tensor = x if places is None else x.take_along_dim(places[..., None], dim=1)
         if self.norm == "post":
-            x = first(x + self.attend(x, encoding, bias, seen))
-            x = second(x + self.feed_forward(x))
+            kept = first(kept + self.attend(x, encoding, bias, seen, places))
+            kept = second(kept + self.feed_forward(kept))
         else:
-            x = x + self.attend(first(x), encoding, bias, seen)
-            x = x + self.feed_forward(second(x))
-        return x
+            kept = kept + self.attend(first(x), encoding, bias, seen, places)
+            kept = kept + self.feed_forward(second(kept))
+        return kept
 
 
 class Transformer(nn.Module):
@@ -209,8 +226,9 @@ class Transformer(nn.Module):
     ) -> Tensor:
         """Scores of the vocabulary at all places, (batch, length, vocabulary).
 
-        With ``target_indices``, which count through the batch, at these places alone: (targets,
-        vocabulary). The attention weights of each layer are appended to ``seen``, if it is given.
+        With ``target_indices``, which count through the batch, as many in each window, at these
+        places alone: (targets, vocabulary). The last layer is then computed for them alone. The
+        attention weights of each layer are appended to ``seen``, if it is given, at all places.
         """
         return self.scores_of(self.entered(tokens), target_indices, seen)
 
@@ -221,14 +239,19 @@ class Transformer(nn.Module):
         seen: list[Tensor] | None = None,
     ) -> Tensor:
         """The same for what enters the first layer: (batch, length, d_stream)."""
-        bias, mask = self.bias(x.shape[1]), self.hidden(x.shape[1])
-        for number, layer in enumerate(self.layers):
-            if number in self.encoding.layers:
-                x = layer(x, self.encoding, bias, seen)
+        number, length = x.shape[:2]
+        bias, mask = self.bias(length), self.hidden(length)
+        asked = None if target_indices is None else target_indices.view(number, -1) % length
+        for index, layer in enumerate(self.layers):
+            places = asked if seen is None and index == len(self.layers) - 1 else None
+            if index in self.encoding.layers:
+                x = layer(x, self.encoding, bias, seen, places)
             else:
-                x = layer(x, self.no_positions, mask, seen)
-        if target_indices is not None:
-            x = x.flatten(0, 1)[target_indices]
+                x = layer(x, self.no_positions, mask, seen, places)
+        if asked is not None:
+            if seen is not None:
+                x = x.take_along_dim(asked[..., None], dim=1)
+            x = x.flatten(0, 1)
         scores: Tensor = self.score(self.norm(x))
         return scores
 

@@ -12,5 +12,5 @@ if __name__ == "__main__":
         run,
         RESULTS,
         SHORT,
-        seconds_a_step={48: 0.09, 128: 0.2, 256: 0.45},
+        seconds_a_step={48: 0.07, 128: 0.18, 256: 0.33},
     )

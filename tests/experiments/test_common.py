@@ -18,6 +18,7 @@ from torch.nn import functional as F
 
 from experiments import common, words
 from experiments.common import Encoding, Layer, Results, Transformer
+from experiments.encodings import ENCODINGS
 from experiments.order.run import Setting
 from experiments.stored import Run
 
@@ -54,6 +55,33 @@ def test_the_fused_kernel_gives_the_losses_and_the_slopes_of_the_written_out_one
         assert fused.call_count == (TINY.layers if len(found) == 3 else 0)
     torch.testing.assert_close(found[1], found[0], rtol=0, atol=0)
     torch.testing.assert_close(found[2], found[0])
+
+
+@pytest.mark.parametrize("way", ["none", "add-learned", "untied", "relative-bias", "rotary-last"])
+@pytest.mark.parametrize("causal", [True, False])
+@pytest.mark.parametrize("norm", ["pre", "post"])
+def test_the_last_layer_is_computed_where_it_is_asked_and_gives_the_same(
+    way: str, causal: bool, norm: str
+) -> None:
+    """Of two windows, other places are asked for, in no order. The other way takes them of all."""
+    torch.manual_seed(0)
+    model = Transformer(ENCODINGS[way](TINY), 32, causal=causal, norm=norm)
+    tokens = torch.cat((some_words(), some_words(1)))
+    indices = torch.tensor([7, 2, 0, TINY.seq_len + 11, TINY.seq_len + 2, TINY.seq_len + 4])
+    answers = tokens.flatten()[indices]
+    widths: list[torch.Size] = []
+    last = model.layers[-1]
+    assert isinstance(last, Layer)
+    last.feed_forward.register_forward_hook(lambda *seen: widths.append(seen[2].shape))
+    found = []
+    for scores in (model(tokens, indices), model(tokens).flatten(0, 1)[indices]):
+        model.zero_grad()
+        loss = F.cross_entropy(scores, answers)
+        loss.backward()
+        slopes = [w.grad for w in model.parameters() if w.grad is not None]
+        found.append([scores.detach(), loss.detach(), *slopes])
+    assert [shape[1] for shape in widths] == [3, TINY.seq_len]
+    torch.testing.assert_close(found[0], found[1])
 
 
 @torch.no_grad()
