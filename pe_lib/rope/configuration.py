@@ -142,7 +142,7 @@ class RotarySettings:
             fields = asdict(kind)
             fields["frequencies"] = list(kind.frequencies)
             fields["pair_axes"] = None if kind.pair_axes is None else list(kind.pair_axes)
-            fields["rope_parameters"] = dict(kind.rope_parameters)
+            fields["rope_parameters"] = {k: _thawed(value) for k, value in kind.rope_parameters}
             plain.append(fields)
         return {
             "model_type": self.model_type,
@@ -258,6 +258,16 @@ def _text_model(fields: Fields) -> Fields:
                 inner["model_type"] = own.get("text", fields.get("model_type"))
             return inner
     return fields
+
+
+def _frozen(value: Any) -> Any:
+    """The value with tuples for its lists, so that it can be part of a key."""
+    return tuple(map(_frozen, value)) if isinstance(value, list) else value
+
+
+def _thawed(value: Any) -> Any:
+    """The value with lists again."""
+    return list(map(_thawed, value)) if isinstance(value, tuple) else value
 
 
 def _whole(value: Any) -> Any:
@@ -446,6 +456,8 @@ class _Reader:
                 f"rope_parameters must have fields for layers of the kind {kind!r}, got those for "
                 f"{', '.join(repr(each) for each in parameters)}"
             )
+        if self.family.get("width") == "qk_rope_head_dim":  # the whole of a part of its own turns
+            given = {k: v for k, v in given.items() if k != "partial_rotary_factor"}
         fields, rope_type = self.fields(dict(given), width)
         try:
             found = rotary_frequencies(width, **fields)
@@ -467,9 +479,7 @@ class _Reader:
             base=float(fields["rope_theta"]),
             rope_type=rope_type,
             rope_parameters=tuple(
-                (name, tuple(value) if isinstance(value, list) else value)
-                for name, value in sorted(given.items())
-                if value is not None
+                (name, _frozen(value)) for name, value in sorted(given.items()) if value is not None
             ),
         )
 
@@ -521,8 +531,6 @@ class _Reader:
         field = self.field_of_part(given)
         if field is not None and self.field(field) is not None:
             given["partial_rotary_factor"] = self.integer(field) / width
-        elif self.family.get("width") == "qk_rope_head_dim":
-            given.pop("partial_rotary_factor", None)
         if "rotary_dim" in self.given and field is None:
             self.ignored.add("rotary_dim")
         used = {*fields_of(rope_type), *OF_EVERY_TYPE, *NOT_FREQUENCIES, "rope_type", "type"}

@@ -280,6 +280,17 @@ def test_a_part_that_the_code_ignores_is_named_and_not_used() -> None:
     assert settings.ignored == ("rotary_dim",)
 
 
+@pytest.mark.parametrize("value", [{"a": [1, {"b": 2}]}, [[1, 2], 3], "half"])
+def test_what_is_not_used_may_have_any_value(value: Any) -> None:
+    """DeepSeek-V3 turns the whole of a part of its own, whatever share of the head a file has."""
+    file = {"model_type": "deepseek_v3", "num_hidden_layers": 2, "qk_rope_head_dim": 64}
+    file["rope_theta"] = 1e4
+    (expected,) = rotary_settings(file).kinds
+    (found,) = rotary_settings(file | {"rotary_pct": value}).kinds
+    assert found == expected
+    assert found.rotary_dim == 64
+
+
 def test_a_family_of_the_caller_may_say_rotary_dim() -> None:
     file = {"model_type": "own", "num_hidden_layers": 1, "head_dim": 128, "rotary_dim": 64}
     file |= {"rope_theta": 1e4}

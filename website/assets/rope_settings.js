@@ -722,6 +722,7 @@ const ropeSettings = (() => {
             [...parameters.keys()].map(repr).join(", ")
         );
       }
+      if (this.family.width === "qk_rope_head_dim") delete given.partial_rotary_factor; // the whole of its part turns
       const [fields, type] = this.fields(object(given), width);
       let found;
       try {
@@ -793,7 +794,6 @@ const ropeSettings = (() => {
       const field = this.fieldOfPart(given);
       if ("rotary_dim" in this.given && field === null) this.ignored.add("rotary_dim");
       if (field != null && this.field(field) !== null) given.partial_rotary_factor = Number(this.integer(field)) / width;
-      else if (this.family.width === "qk_rope_head_dim") delete given.partial_rotary_factor;
       const { needs, takes } = SCALINGS[type];
       const used = new Set([...needs, ...takes, ...OF_EVERY_TYPE, ...NOT_FREQUENCIES, "rope_type", "type"]);
       const others = ["alpha", "short_mscale", "long_mscale"];
