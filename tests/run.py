@@ -21,6 +21,7 @@ ROOT = Path(__file__).resolve().parent.parent
 BIN = Path(sys.executable).parent
 TWO_AT_ONCE = ["pytest", "-q", "-n", "2"]
 NBVAL = ["--nbval", "--nbval-current-env", "--nbval-sanitize-with", "tests/nbval_sanitize.cfg"]
+KEEP = ["-p", "website.received"]  # for the build, which would run the notebooks again
 PHONES = "site by phone"
 
 CHECKS = {
@@ -32,7 +33,7 @@ CHECKS = {
         *TWO_AT_ONCE,
         *("--doctest-modules", "--ignore", "tests/site", "pe_lib", "pe_book", "tests"),
     ],
-    "notebooks": [*TWO_AT_ONCE, "--dist", "loadfile", *NBVAL, "book"],
+    "notebooks": [*TWO_AT_ONCE, "--dist", "loadfile", *NBVAL, *KEEP, "book"],
     "book": [sys.executable, "website/build.py"],
     "site": [*TWO_AT_ONCE, "-m", "not phone", "tests/site"],
     PHONES: [*TWO_AT_ONCE, "-m", "phone", "tests/site"],

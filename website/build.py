@@ -164,7 +164,8 @@ def times_of_doctrees() -> dict[Path, int]:
 def execute(notebooks: Iterable[Path], *, afresh: bool = False) -> JupyterCacheAbstract:
     """Run each notebook that is not in the cache, or all of them afresh, and return the cache.
 
-    The cache is kept as long as the inputs of the execution stay as they are.
+    The cache is kept as long as the inputs of the execution stay as they are. What nbval has run
+    with these inputs is taken into it.
     """
     state, stamp = fingerprint(EXECUTION_INPUTS), BUILD / "execution-inputs"
     if read(stamp) != state:
@@ -179,6 +180,8 @@ def execute(notebooks: Iterable[Path], *, afresh: bool = False) -> JupyterCacheA
         cached = (cache.get_cached_project_nb(one.uri) for one in records.values())
         for record in filter(None, cached):
             cache.remove_cache(record.pk)
+    else:
+        take_received(records, cache)
     missing = [path for path, one in records.items() if not cache.get_cached_project_nb(one.uri)]
     failed = run_notebooks(missing, cache)
     stamp.write_text(state, encoding="utf-8")
@@ -190,6 +193,23 @@ def execute(notebooks: Iterable[Path], *, afresh: bool = False) -> JupyterCacheA
     if missing:
         print_memory()
     return cache
+
+
+def received() -> Path:
+    """Where website/received.py keeps what nbval runs with the inputs as they are."""
+    return BUILD / "received" / fingerprint(EXECUTION_INPUTS)
+
+
+def take_received(notebooks: Iterable[Path], cache: JupyterCacheAbstract) -> None:
+    """Put what nbval has run into the cache, where it is found while its cells are the same."""
+    kept = received()
+    for path in notebooks:
+        file = kept / path.relative_to(ROOT)
+        if file.exists():
+            notebook = nbformat.read(file, as_version=4)
+            seconds = notebook.metadata.pop("seconds")
+            bundle = CacheBundleIn(notebook, path, data={"execution_seconds": seconds})
+            cache.cache_notebook_bundle(bundle, check_validity=False, overwrite=True)
 
 
 def run_notebooks(paths: list[Path], cache: JupyterCacheAbstract) -> list[Path]:
