@@ -220,10 +220,10 @@ def test_examples_run() -> None:
 
 
 def losses_above_the_cut_text() -> list[tuple[str, ...]]:
-    """The rows of the table: the dictionary of a method, and a number for each length."""
+    """The rows of the table: the dictionary of a method, and median and range for each length."""
     section = page_text.section(SHEET, "RoPE")
     found: list[tuple[str, ...]] = re.findall(
-        r"^\| `(\{.+\})` \| ([\d.]+) \| ([\d.]+) \|$", section, re.M
+        r"^\| `(\{.+\})` \| ([\d.]+ \(.+\)) \| ([\d.]+ \(.+\)) \|$", section, re.M
     )
     return found
 
@@ -238,7 +238,12 @@ def test_losses_above_the_cut_text_are_those_measured() -> None:
             assert eval(fields, names | {"s": float(s)}) == wanted
             above = beyond.changes(runs, method, s, "against cutting")
             assert len(above) == 4
-            assert value == f"{statistics.median(above.values()):.2f}"
+            low, high = min(above.values()), max(above.values())
+            median = statistics.median(above.values())
+            assert value == f"{median:.2f} ({low:.2f} to {high:.2f})"
+    (growing,) = re.findall(r"a text that grows over a cache.*?\((\w+) texts\)", SHEET)
+    read = [run for run in runs if run["method"] == "dynamic in parts"]
+    assert growing == {2: "two"}[len({run["text"] for run in read})]
 
 
 # ---- Families
