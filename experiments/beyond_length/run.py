@@ -237,7 +237,7 @@ def compute(run: Run, model: Any, tokens: torch.Tensor) -> dict[str, Any]:
 
 
 METHODS = ("none", "ntk", "yarn", "linear", "yarn without factor", "dynamic")
-# A control, which has no name in a configuration: the factor of YaRN on the frequencies of another method.
+# A control without a name in configurations: YaRN's factor on the frequencies of another method.
 WITH_FACTOR = " with factor"
 ANSWERED = (("none", 1), ("linear", 2), ("linear", 4), ("ntk", 2), ("yarn", 2), ("yarn", 4))
 ORDER = ("persuasion", "handbook", "hamlet", "faq", "moby-dick")  # of the texts
