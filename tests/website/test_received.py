@@ -1,5 +1,6 @@
 """What nbval has run is not run again by the build, if it is as it was."""
 
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -25,21 +26,29 @@ LIVE = """from IPython.display import display
 display({"application/vnd.jupyter.widget-view+json": {}, "text/plain": "live"}, raw=True)"""
 
 
-@pytest.fixture
-def repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder with three notebooks: one is right, one has changed its mind, and one is live."""
-    monkeypatch.setattr(builder, "ROOT", tmp_path)
-    monkeypatch.setattr(builder, "BUILD", tmp_path / "_build")
-    monkeypatch.setattr(builder, "CACHE", tmp_path / "_build" / "cache")
-    (tmp_path / "book").mkdir()
-    (tmp_path / "requirements.txt").write_text("numpy\n")
-    write(tmp_path, "right", ["x = 2", "x * 3"], [[], result("6")])
-    write(tmp_path, "wrong", ["y = 2", "y * 3"], [[], result("7")])
-    shown = [new_output("display_data", {"text/plain": "live"})]
-    write(tmp_path, "live", [LIVE], [shown])
-    told = subprocess.run([sys.executable, "-c", CHECK, str(tmp_path)], capture_output=True)
+@pytest.fixture(scope="module")
+def checked(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Three notebooks that nbval has run: one is right, one has changed its mind, one is live."""
+    folder = tmp_path_factory.mktemp("checked")
+    (folder / "book").mkdir()
+    (folder / "requirements.txt").write_text("numpy\n")
+    write(folder, "right", ["x = 2", "x * 3"], [[], result("6")])
+    write(folder, "wrong", ["y = 2", "y * 3"], [[], result("7")])
+    write(folder, "live", [LIVE], [[new_output("display_data", {"text/plain": "live"})]])
+    told = subprocess.run([sys.executable, "-c", CHECK, str(folder)], capture_output=True)
     assert b"4 passed" in told.stdout, told.stdout
-    return tmp_path
+    return folder
+
+
+@pytest.fixture
+def repository(checked: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A copy of it, in the place of the repository."""
+    copy = tmp_path / "copy"
+    shutil.copytree(checked, copy)
+    monkeypatch.setattr(builder, "ROOT", copy)
+    monkeypatch.setattr(builder, "BUILD", copy / "_build")
+    monkeypatch.setattr(builder, "CACHE", copy / "_build" / "cache")
+    return copy
 
 
 def result(text: str) -> list[nbformat.NotebookNode]:
