@@ -50,10 +50,10 @@ FURNITURE = """script, style, svg, .headerlink, .caption-number, .section-number
     .cell_output > :not(figure), .cell-mark, .checked-by-running, .reading-line,
     details.hide, .toctree-wrapper, .bd-sidenav, #references, #what-comes-next, .citation .label,
     .finding > .grade, p > a:last-child[href*='korean.html#']"""
-# Pages of which each place is quoted with its opening alone: what the cells of checks test, what the
-# archive says of claims and the list of papers would outweigh the chapters. The opening is as many
-# sentences as fit, and one at least.
-BRIEF_PAGES = ("book/bibliography", "book/checks/", "book/sources")
+# Pages of which each place is quoted with its opening alone: what the cells of checks test and what
+# the archive says of claims would outweigh the chapters. The opening is as many sentences as fit,
+# and one at least.
+BRIEF_PAGES = ("book/checks/", "book/sources")
 OPENING = re.compile(r"(?:.{1,100}|.*?)[.?!][)”]*(?=\s|$)")
 # What is searched but never quoted, since it does not stand alone.
 UNQUOTED = "figure, table, pre, .exercise, .solution, .proof-text"
