@@ -317,8 +317,7 @@ def test_the_index_is_asked_for_by_its_version(search: Page, url: str) -> None:
 
 def test_the_index_has_sentences_for_every_page_and_no_numbers_of_chapters(search: Page) -> None:
     """A snippet is a sentence of its page, and a title is the same when chapters are moved."""
-    text = (SITE / "_static/search_index.js").read_text(encoding="utf-8")
-    pages = json.loads(text.removeprefix(search_index.START).removesuffix(search_index.END))
+    pages = search_index.known_pages(SITE / "_static/search_index.js")
     assert set(pages) == {name.removesuffix(".html") for name in PAGES}
     for name, page in pages.items():
         assert set(page) == {"title", "places"}, "a description would be quoted"

@@ -85,8 +85,8 @@ const peSearch = (() => {
     const count = (counts, word) => counts.set(word, (counts.get(word) ?? 0) + 1);
     for (const [name, { title, places }] of Object.entries(PAGES)) {
       await new Promise((resolve) => setTimeout(resolve));
-      const page = { name, title, prose: places.flatMap(({ prose }) => prose) };
-      for (const { anchor, names, known, prose, also } of places) {
+      const page = { name, title, prose: places.flatMap(([, , prose]) => prose) };
+      for (const [anchor, names, prose, also, known] of places) {
         const words = wordsOf([...prose, also].join(" "));
         const place = { page, anchor, title: names[0], prose, stems: stemsOf(words) };
         place.names = [...names, ...known].map((name) => stemsOf(wordsOf(name)));

@@ -30,6 +30,8 @@ STEMMER = SearchEnglish({})  # what the script stems with, too
 LISTED = re.compile("EMPTY_WORDS = new Set\\(`(.*?)`", re.DOTALL)
 EMPTY_WORDS = english_stopwords | set(LISTED.findall(SCRIPT.read_text(encoding="utf-8"))[0].split())
 START, END = "const PAGES = ", ";\n"
+# A place is stored as a list of these, without their names, which makes the file lighter.
+FIELDS = ("anchor", "names", "prose", "also", "known")
 
 DRAWN = re.compile(
     r"<mjx-container.*?<mjx-assistive-mml[^>]*>(.*?)</mjx-assistive-mml></mjx-container>", re.DOTALL
@@ -249,7 +251,10 @@ def write(site: Site) -> None:
         for place in entry["places"]:
             place["known"] = known.get(f"{page}#{place['anchor']}".rstrip("#"), [])
     # In this order two builds write the same file, and pages with the same words lie together.
-    in_order = dict(sorted(read.items()))
+    in_order = {
+        page: entry | {"places": [[place[name] for name in FIELDS] for place in entry["places"]]}
+        for page, entry in sorted(read.items())
+    }
     text = json.dumps(in_order, ensure_ascii=False, separators=(",", ":"))
     path.write_text(f"{START}{text}{END}", encoding="utf-8")
     ask_for_this_version(site, path)
@@ -260,6 +265,8 @@ def known_pages(index: Path) -> dict[str, Any]:
     if not index.exists():
         return {}
     pages: dict[str, Any] = json.loads(index.read_text(encoding="utf-8")[len(START) : -len(END)])
+    for entry in pages.values():
+        entry["places"] = [dict(zip(FIELDS, place, strict=True)) for place in entry["places"]]
     return pages
 
 
