@@ -101,7 +101,7 @@ class Attention(nn.Module):
     """Multi-head self-attention, written out so that its weights can be looked at.
 
     In long windows PyTorch's fused kernel gives the same up to rounding, where no one looks.
-    Places, (batch, places), are those that ask. Without them all do.
+    ``places``, (batch, asking), are those whose queries ask; without it all do.
     """
 
     def __init__(self, width: int, heads: int) -> None:
@@ -239,9 +239,9 @@ class Transformer(nn.Module):
         seen: list[Tensor] | None = None,
     ) -> Tensor:
         """The same for what enters the first layer: (batch, length, d_stream)."""
-        number, length = x.shape[:2]
+        windows, length = x.shape[:2]
         bias, mask = self.bias(length), self.hidden(length)
-        asked = None if target_indices is None else target_indices.view(number, -1) % length
+        asked = None if target_indices is None else target_indices.view(windows, -1) % length
         for index, layer in enumerate(self.layers):
             places = asked if seen is None and index == len(self.layers) - 1 else None
             if index in self.encoding.layers:

@@ -16,6 +16,7 @@ from collections.abc import Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor, as_completed
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import nbclient
 import nbformat
@@ -181,8 +182,8 @@ def execute(notebooks: Iterable[Path], *, afresh: bool = False) -> JupyterCacheA
         for record in filter(None, cached):
             cache.remove_cache(record.pk)
     else:
-        take_received(records, cache)
-    missing = [path for path, one in records.items() if not cache.get_cached_project_nb(one.uri)]
+        take_received(not_in(cache, records), received(state), cache)
+    missing = not_in(cache, records)
     failed = run_notebooks(missing, cache)
     stamp.write_text(state, encoding="utf-8")
     if failed:
@@ -195,14 +196,18 @@ def execute(notebooks: Iterable[Path], *, afresh: bool = False) -> JupyterCacheA
     return cache
 
 
-def received() -> Path:
-    """Where website/received.py keeps what nbval runs with the inputs as they are."""
-    return BUILD / "received" / fingerprint(EXECUTION_INPUTS)
+def not_in(cache: JupyterCacheAbstract, records: dict[Path, Any]) -> list[Path]:
+    """The notebooks of the project that have to run."""
+    return [path for path, one in records.items() if not cache.get_cached_project_nb(one.uri)]
 
 
-def take_received(notebooks: Iterable[Path], cache: JupyterCacheAbstract) -> None:
-    """Put what nbval has run into the cache, where it is found while its cells are the same."""
-    kept = received()
+def received(state: str) -> Path:
+    """Where website/received.py keeps what nbval runs, by the state of the execution's inputs."""
+    return BUILD / "received" / state
+
+
+def take_received(notebooks: Iterable[Path], kept: Path, cache: JupyterCacheAbstract) -> None:
+    """Put what nbval has run into the cache, where it is found if its cells are the same."""
     for path in notebooks:
         file = kept / path.relative_to(ROOT)
         if file.exists():

@@ -18,8 +18,7 @@ import pytest
 from nbval.plugin import IPyNbCell, IPyNbFile
 
 from website import build
-
-WIDGET_VIEW = "application/vnd.jupyter.widget-view+json"
+from website.notebooks import WIDGET_VIEW
 
 # Outputs and seconds of the cells that have passed, by notebook and number.
 passed: defaultdict[Path, dict[int, tuple[list[Any], float]]] = defaultdict(dict)
@@ -27,15 +26,15 @@ passed: defaultdict[Path, dict[int, tuple[list[Any], float]]] = defaultdict(dict
 
 @functools.cache
 def folder() -> Path:
-    """The folder for the files as they are now, before the first cell runs."""
-    return build.received()
+    """The folder for what runs with the files as they are at the first call."""
+    return build.received(build.fingerprint(build.EXECUTION_INPUTS))
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
     if not isinstance(item, IPyNbCell):
         return (yield)
-    folder()
+    folder()  # named by the files as they are, so before the cell runs
     started = time.perf_counter()
     result = yield  # an error of the cell goes on from here
     passed[item.path][item.cell_num] = item.test_outputs, time.perf_counter() - started
