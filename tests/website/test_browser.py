@@ -24,6 +24,7 @@ class Machine:
     def __init__(self, starts: set[str], can_bring: set[str]) -> None:
         self.starts, self.can_bring = starts, can_bring
         self.tried: list[str] = []
+        self.unknown: set[str] = set()  # the packages that apt-get does not have
         self.chromium = self  # the part of Playwright that launches
 
     def launch(self, args: list[str], **which: str) -> str:
@@ -41,9 +42,10 @@ class Machine:
     def run(self, command: list[str], **_: Any) -> SimpleNamespace:
         way = APT if command[0] == "apt-get" else DOWNLOAD
         self.tried.append(way)
-        if way in self.can_bring and "update" not in command:
-            self.starts.add({DOWNLOAD: OWN, APT: "chromium"}[way])
-        if way in self.can_bring:
+        brings = way in self.can_bring and command[-1] not in self.unknown
+        if brings and "update" not in command:
+            self.starts.add({DOWNLOAD: OWN, APT: command[-1]}[way])
+        if brings:
             return SimpleNamespace(returncode=0, stdout="", stderr="")
         return SimpleNamespace(returncode=1, stdout="", stderr=f"{way} has no network")
 
@@ -90,7 +92,23 @@ def test_where_none_starts_playwright_downloads_one_and_else_apt_get_installs_on
 
 
 @pytest.mark.parametrize(
-    ("root", "ways"), [(True, [DOWNLOAD, APT, APT]), (False, [DOWNLOAD])], ids=["root", "a user"]
+    ("unknown", "brought"),
+    [(set(), "chromium-headless-shell"), ({"chromium-headless-shell"}, "chromium")],
+    ids=["Debian", "a system without the small one"],
+)
+def test_apt_get_installs_the_small_chromium_or_where_there_is_none_the_whole(
+    unknown: set[str], brought: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with machine(monkeypatch, set(), {APT}) as seen:
+        seen.unknown = unknown
+        browser.main()
+    assert seen.starts == {brought}
+
+
+@pytest.mark.parametrize(
+    ("root", "ways"),
+    [(True, [DOWNLOAD, APT, APT, APT]), (False, [DOWNLOAD])],
+    ids=["root", "a user"],
 )
 def test_where_none_can_be_brought_the_end_names_remedies(
     root: bool,
