@@ -49,6 +49,21 @@ def test_the_few_pages_of_an_incremental_build_need_not_need_every_fix() -> None
     assert built.pages == site(is_whole=False).pages
 
 
+def test_code_comes_back_with_its_marks_but_for_those_of_names() -> None:
+    """Beside a fix, and in its place."""
+    code = '<span class="nb">print</span><span class="p">(</span><span class="s2">&quot;&lt;%d'
+    text = f"<p>a</p><pre>{code}</span></pre><b>b</b><pre>x&#39;</pre>"
+    fixed = html_fixes.fix(text, Path(), set())
+    plain = '<span class="nb">print</span>(<span class="s2">"&lt;%d</span>'
+    assert fixed == f"<p>a</p><pre>{plain}</pre><strong>b</strong><pre>x'</pre>"
+
+
+def test_korean_in_code_is_marked_as_elsewhere(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(html_fixes, "FIXES", (html_fixes.name_languages,))
+    fixed = html_fixes.fix('<pre><span class="c1"># 위치</span></pre>', Path(), set())
+    assert fixed == '<pre><span class="c1"># <span lang="ko">위치</span></span></pre>'
+
+
 def table(heads: list[str], *rows: list[str], look: str = "") -> BeautifulSoup:
     head, *body = (
         "".join(f"<{name}>{text}</{name}>" for text in row)

@@ -8,6 +8,7 @@ import html
 import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from itertools import count
 from pathlib import Path
 
 from bs4 import BeautifulSoup
@@ -22,6 +23,10 @@ EQUATION = re.compile(r" ([=≠<>≤≥≈]) ")
 PERCENTAGE = re.compile(r"(?<=\d) %")
 LETTERS_ON_A_PHONE = 80  # of a row of a table: two lines or so
 BEHIND_THE_PAGES = "Checks"  # the part of _toc.yml that the contents leave out
+# What stands in a <pre>, where it is marks and letters alone, and name_languages has nothing to do.
+CODE = re.compile(r"(?<=<pre>)(?:[^<가-힣]++|</?span(?: class=\"[\w ]+\")?>)++(?=</pre>)")
+PLAIN_NAME = re.compile(r'<span class="[nopw]">([^<]*)</span>')
+ASIDE = "\ue000"  # of the private use area: no text of the book has it
 KOREAN = re.compile(r"(\d*[가-힣]+(?:[ ,.·]+[가-힣]+)*)")
 
 
@@ -173,12 +178,6 @@ def keep_percentages(page: BeautifulSoup) -> None:
             text.replace_with(PERCENTAGE.sub("\u00a0%", text))
 
 
-def leave_names_plain(page: BeautifulSoup) -> None:
-    """In code, names and operators look like text, and a page is a fifth lighter without marks."""
-    for part in page.select("pre span:is(.n, .o, .p, .w)"):
-        part.unwrap()
-
-
 def stack_on_phones(page: BeautifulSoup) -> None:
     """A table of sentences: on a phone each row stands as a card, and each cell but the first has
     the heading of its column above it. Tables of numbers stay, and those with a form of their own.
@@ -294,7 +293,6 @@ FIXES: tuple[Callable[[BeautifulSoup], None], ...] = (
     keep_together,  # before name_languages, which cuts texts where Korean begins or ends
     keep_equations,
     keep_percentages,
-    leave_names_plain,
     scope_headings,
     stack_on_phones,
     name_folds,
@@ -311,7 +309,24 @@ FIXES_WITH_FILES: tuple[Callable[[BeautifulSoup, Path], None], ...] = (
 
 
 def fix(text: str, folder: Path, unused: set[str]) -> str:
-    """The same page, with every fix. A fix that changes something is taken out of ``unused``."""
+    """The same page, with every fix. A fix that changes something is taken out of ``unused``.
+
+    Highlighted code, which is two thirds of the elements, stands aside meanwhile.
+    """
+    codes = [leave_names_plain(code) for code in CODE.findall(text)]
+    numbers = count()
+    rest = CODE.sub(lambda _: f"{ASIDE}{next(numbers)}{ASIDE}", text)
+    fixed = fix_parsed(rest, folder, unused)
+    return re.sub(f"{ASIDE}(\\d+){ASIDE}", lambda found: codes[int(found[1])], fixed)
+
+
+def leave_names_plain(code: str) -> str:
+    """In code, names and operators look like text, and a page is a fifth lighter without marks. Nor
+    do quotation marks need to be entities, in code as in the rest."""
+    return PLAIN_NAME.sub(r"\1", code).replace("&quot;", '"').replace("&#39;", "'")
+
+
+def fix_parsed(text: str, folder: Path, unused: set[str]) -> str:
     page = BeautifulSoup(text, "html.parser", multi_valued_attributes=None)
     for one in FIXES:
         with noting_a_change(page, one.__name__, unused):
