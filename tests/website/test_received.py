@@ -22,8 +22,7 @@ build.ROOT, build.BUILD = Path(sys.argv[1]), Path(sys.argv[1]) / "_build"
 options = ["-q", "-c", "/dev/null", "-p", "no:cacheprovider", "-p", "website.received"]
 pytest.main([*options, "--rootdir", sys.argv[1], "--nbval", "--nbval-current-env", sys.argv[1]])
 """
-LIVE = """from IPython.display import display
-display({"application/vnd.jupyter.widget-view+json": {}, "text/plain": "live"}, raw=True)"""
+LIVE = ["import ipywidgets\nslider = ipywidgets.IntSlider(3)", "slider.value = 4\nslider"]
 
 
 @pytest.fixture(scope="module")
@@ -34,9 +33,9 @@ def checked(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "requirements.txt").write_text("numpy\n")
     write(folder, "right", ["x = 2", "x * 3"], [[], result("6")])
     write(folder, "wrong", ["y = 2", "y * 3"], [[], result("7")])
-    write(folder, "live", [LIVE], [[new_output("display_data", {"text/plain": "live"})]])
+    write(folder, "live", LIVE, [[], result("IntSlider(value=4)")])
     told = subprocess.run([sys.executable, "-c", CHECK, str(folder)], capture_output=True)
-    assert b"4 passed" in told.stdout, told.stdout
+    assert b"5 passed" in told.stdout, told.stdout
     return folder
 
 
@@ -85,16 +84,35 @@ def test_what_has_passed_is_taken_with_its_outputs(
     before = nbformat.read(path, as_version=4)
     before.cells[1].outputs = []  # what is kept is what ran, and not what is stored
     nbformat.write(before, path)
-    assert left_to_run(monkeypatch) == {"wrong", "live"}
+    assert left_to_run(monkeypatch) == {"wrong"}
     cache = get_cache(str(builder.CACHE))
     _, found = cache.merge_match_into_notebook(nbformat.read(path, as_version=4))
     assert [each["data"] for each in found.cells[1].outputs] == [{"text/plain": "6"}]
     assert "seconds" not in found.metadata
 
 
+def test_a_widget_is_taken_with_its_last_state(
+    repository: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As the build itself would note it."""
+    left_to_run(monkeypatch)
+    path = repository / "book" / "live.ipynb"
+    _, found = get_cache(str(builder.CACHE)).merge_match_into_notebook(
+        nbformat.read(path, as_version=4)
+    )
+    ran, _ = builder.run_notebook(path)
+    for notebook in (found, ran):
+        (_, shown), (state,) = notebook.cells, notebook.metadata.widgets.values()
+        (output,) = shown.outputs
+        model = state["state"][
+            output["data"]["application/vnd.jupyter.widget-view+json"]["model_id"]
+        ]
+        assert (model["model_name"], model["state"]["value"]) == ("IntSliderModel", 4)
+
+
 def test_what_has_changed_since_runs(repository: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write(repository, "right", ["x = 3", "x * 3"], [[], result("6")])
-    assert left_to_run(monkeypatch) == {"right", "wrong", "live"}
+    assert left_to_run(monkeypatch) == {"right", "wrong"}
 
 
 def test_with_other_packages_all_run(repository: Path, monkeypatch: pytest.MonkeyPatch) -> None:
