@@ -66,16 +66,40 @@ def draw_pairs(
     ax.set(xlabel="step of training", ylim=(0, 1))
 
 
+def draw_order(
+    ax: Axes, runs: Sequence[Sequence[Moment]], exits: Sequence[int | None], at: int
+) -> None:
+    """How much of the next rows one matrix explains along the training, and the row itself.
+
+    A line is a run; the dots are all runs at the step ``at``. Where each leaves the plateau stands
+    a dashed line.
+    """
+    for moments in runs:
+        steps = [max(moment.step, 25) for moment in moments]
+        ax.semilogx(steps, [moment.matrix for moment in moments], color=plots.POSITION, lw=1)
+        ax.semilogx(steps, [moment.identity for moment in moments], ":", color=plots.GREY, lw=1)
+        here = next(moment for moment in moments if moment.step == at)
+        ax.plot(max(at, 25), here.matrix, "o", ms=4, color=plots.POSITION)
+    for left_at in filter(None, exits):
+        ax.axvline(left_at, color=plots.STEP, ls="--", lw=1)
+    ax.plot([], [], color=plots.POSITION, label="one matrix")
+    ax.plot([], [], ":", color=plots.GREY, label="the row itself")
+    ax.plot([], [], "--", color=plots.STEP, label="loss leaves its plateau")
+    ax.set(xlabel="step of training", ylabel="R² of the next row", ylim=(-0.1, 1))
+
+
 def draw_ring(ax: Axes, moment: Moment, like: Moment) -> None:
     """The rows in the two strongest directions of ``like``, joined in their order.
 
-    The strongest directions of two steps of training are turned onto each other first.
+    The strongest directions of two steps of training are turned onto each other first. Each table
+    fills the drawing: it is small at the start, and its shape is what counts.
     """
-    rows = turned_to(moment.components, like.components)
-    reach = 1.1 * abs(like.components[:, :2]).max()
-    ax.plot(*rows[:, :2].T, "o-", ms=2.5, lw=0.7, color=plots.POSITION)
-    ax.set(
-        aspect="equal", xlim=(-reach, reach), ylim=(-reach, reach), title=f"step {moment.step:,}"
-    )
+    rows = turned_to(moment.components, like.components)[:, :2]
+    middle = (rows.min(axis=0) + rows.max(axis=0)) / 2
+    reach = 1.1 * abs(rows - middle).max()
+    (left, right), (low, high) = ((at - reach, at + reach) for at in middle)
+    ax.plot(*rows.T, "o-", ms=2.5, lw=0.7, color=plots.POSITION)
+    ax.set(aspect="equal", xlim=(left, right), ylim=(low, high), title=f"step {moment.step:,}")
     ax.set_xticks([])
     ax.set_yticks([])
+    ax.spines["bottom"].set_visible(False)

@@ -214,3 +214,18 @@ def test_figures_show_each_plane_and_each_row() -> None:
     drawn_rows = np.column_stack(ring.lines[0].get_data())
     np.testing.assert_allclose(drawn_rows, moments[-1].components[:, :2], atol=1e-6)
     plt.close(drawn)
+
+
+def test_the_order_of_tables_has_a_dot_at_the_chosen_step() -> None:
+    """On its line, and a dashed line where a run leaves the plateau, if it does."""
+    (run,) = experiment.RESULTS.short.rows()
+    moments = results.moments(run)
+    drawn, ax = plt.subplots()
+    figures.draw_order(ax, [moments], [40, None], at=moments[1].step)
+    shown = [np.column_stack(line.get_data()).tolist() for line in ax.lines]
+    matrix, _, (dot,), (left, _) = shown[:4]
+    assert [share for _, share in matrix] == [moment.matrix for moment in moments]
+    assert dot == matrix[1]
+    assert left[0] == 40
+    assert [line.get_linestyle() for line in ax.lines].count("--") == 2  # and a legend's
+    plt.close(drawn)
