@@ -48,8 +48,9 @@ def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
 def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> None:
     if isinstance(item, IPyNbCell) and (nextitem is None or nextitem.parent is not item.parent):
         assert isinstance(item.parent, IPyNbFile)
-        clients.pop(item.path).set_widgets_metadata()
-        keep(item.path, item.parent.nb, passed.pop(item.path, {}), folder())
+        if client := clients.pop(item.path, None):  # none where its kernel did not start
+            client.set_widgets_metadata()
+            keep(item.path, item.parent.nb, passed.pop(item.path, {}), folder())
 
 
 def note_widgets(file: IPyNbFile) -> NotebookClient:
