@@ -22,6 +22,7 @@ def bold_is_strong(page: BeautifulSoup) -> None:
 def _one_fix(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(html_fixes, "FIXES", (bold_is_strong,))
     monkeypatch.setattr(html_fixes, "FIXES_WITH_FILES", ())
+    monkeypatch.setattr(html_fixes, "FIXES_OF_CODE", ())
 
 
 def site(*, is_whole: bool, **texts: str) -> Any:
@@ -49,13 +50,30 @@ def test_the_few_pages_of_an_incremental_build_need_not_need_every_fix() -> None
     assert built.pages == site(is_whole=False).pages
 
 
-def test_code_comes_back_with_its_marks_but_for_those_of_names() -> None:
+def shout(code: str) -> str:
+    return code.upper()
+
+
+def test_a_fix_of_code_that_no_page_needs_fails_the_build(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(html_fixes, "FIXES", ())
+    monkeypatch.setattr(html_fixes, "FIXES_OF_CODE", (shout,))
+    with pytest.raises(ExtensionError, match="shout"):
+        html_fixes.fix_pages(site(is_whole=True, a="<pre>X = 1</pre>"))
+    needs = site(is_whole=True, a="<pre>X = 1</pre>", b="<pre>y = 1</pre>")
+    html_fixes.fix_pages(needs)
+    assert needs.pages[PAGES[1]] == "<pre>Y = 1</pre>"
+
+
+def test_code_comes_back_with_its_marks_but_for_those_of_names(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """Beside a fix, and in its place."""
-    code = '<span class="nb">print</span><span class="p">(</span><span class="s2">&quot;&lt;%d'
-    text = f"<p>a</p><pre>{code}</span></pre><b>b</b><pre>x&#39;</pre>"
+    monkeypatch.setattr(html_fixes, "FIXES_OF_CODE", (html_fixes.leave_names_plain,))
+    code = '<span class="nb">print</span><span class="p">(</span><span class="s2">"&lt;%d'
+    text = f"<p>a</p><pre>{code}</span></pre><b>b</b><pre>x'</pre>"
     fixed = html_fixes.fix(text, Path(), set())
-    plain = '<span class="nb">print</span>(<span class="s2">"&lt;%d</span>'
-    assert fixed == f"<p>a</p><pre>{plain}</pre><strong>b</strong><pre>x'</pre>"
+    shown = '<span class="nb">print</span>(<span class="s2">"&lt;%d</span>'
+    assert fixed == f"<p>a</p><pre>{shown}</pre><strong>b</strong><pre>x'</pre>"
 
 
 def test_korean_in_code_is_marked_as_elsewhere(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -178,6 +178,11 @@ def keep_percentages(page: BeautifulSoup) -> None:
             text.replace_with(PERCENTAGE.sub("\u00a0%", text))
 
 
+def leave_names_plain(code: str) -> str:
+    """In code, names and operators look like text, and a page is a fifth lighter without marks."""
+    return PLAIN_NAME.sub(r"\1", code)
+
+
 def stack_on_phones(page: BeautifulSoup) -> None:
     """A table of sentences: on a phone each row stands as a card, and each cell but the first has
     the heading of its column above it. Tables of numbers stay, and those with a form of their own.
@@ -307,23 +312,23 @@ FIXES_WITH_FILES: tuple[Callable[[BeautifulSoup, Path], None], ...] = (
     hold_places,
 )
 
+# These take the text of highlighted code, and no parsed page.
+FIXES_OF_CODE: tuple[Callable[[str], str], ...] = (leave_names_plain,)
+
 
 def fix(text: str, folder: Path, unused: set[str]) -> str:
     """The same page, with every fix. A fix that changes something is taken out of ``unused``.
 
     Highlighted code, which is two thirds of the elements, stands aside meanwhile.
     """
-    codes = [leave_names_plain(code) for code in CODE.findall(text)]
-    numbers = count()
+    codes, numbers = CODE.findall(text), count()
     rest = CODE.sub(lambda _: f"{ASIDE}{next(numbers)}{ASIDE}", text)
     fixed = fix_parsed(rest, folder, unused)
+    for one in FIXES_OF_CODE:
+        before, codes = codes, [one(code) for code in codes]
+        if codes != before:
+            unused.discard(one.__name__)
     return re.sub(f"{ASIDE}(\\d+){ASIDE}", lambda found: codes[int(found[1])], fixed)
-
-
-def leave_names_plain(code: str) -> str:
-    """In code, names and operators look like text, and a page is a fifth lighter without marks. Nor
-    do quotation marks need to be entities, in code as in the rest."""
-    return PLAIN_NAME.sub(r"\1", code).replace("&quot;", '"').replace("&#39;", "'")
 
 
 def fix_parsed(text: str, folder: Path, unused: set[str]) -> str:
@@ -353,7 +358,8 @@ def fix_pages(site: Site) -> None:
     be missing from all pages, and nobody would see it.
     """
     # A few pages need not need them all.
-    unused = {one.__name__ for one in (*FIXES, *FIXES_WITH_FILES)} if site.is_whole else set()
+    every = (*FIXES, *FIXES_WITH_FILES, *FIXES_OF_CODE)
+    unused = {one.__name__ for one in every} if site.is_whole else set()
     for path, text in site.pages.items():
         site.pages[path] = fix(text, path.parent, unused)
     if unused:
