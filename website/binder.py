@@ -23,6 +23,7 @@ from pathlib import Path
 from playwright.sync_api import Browser, Error, Page, expect, sync_playwright
 
 from website.browser import move, start_browser
+from website.install import AS_THEY_ARE
 
 ROOT = Path(__file__).resolve().parent.parent
 CHAPTER = "book/checks/rotation.ipynb"  # it has theorems, and a figure that Python follows
@@ -77,7 +78,7 @@ def install(checkout: Path, environment: Path) -> None:
         sys.exit("The environment was not made; Python says why above.")
     # An index out of reach would otherwise be asked six times for each package.
     quick = os.environ | {"PIP_RETRIES": "1", "PIP_QUIET": "1"}
-    pip = [str(environment / "bin" / "pip"), "install"]
+    pip = [str(environment / "bin" / "pip"), "install", AS_THEY_ARE]
     brought_along = ["jupyterlab", "-c", "constraints.txt"]
     for packages in (brought_along, ["-r", "binder/requirements.txt"]):
         print("pip install", *packages, flush=True)

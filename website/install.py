@@ -31,6 +31,8 @@ WITHOUT_HTML_VALIDATE = (
     "tries again, and needs the network for it."
 )
 PYTORCH_CPU_WHEELS = "https://download.pytorch.org/whl/cpu"
+# Python compiles what is imported, once. pip would first compile all of some 15,000 files.
+AS_THEY_ARE = "--no-compile"
 # What pip says where two of the versions that it is asked for exclude each other.
 CONFLICT = "ResolutionImpossible"
 AFTER_A_CONFLICT = (
@@ -73,9 +75,9 @@ def install_packages(testing: bool) -> None:
         return
     make_environment()
     install_torch()
-    pip("install", "-r", "requirements.txt", "-c", "constraints.txt")
+    pip("install", AS_THEY_ARE, "-r", "requirements.txt", "-c", "constraints.txt")
     if testing:
-        pip("install", "-e", ".[test]", "-c", "constraints.txt")
+        pip("install", AS_THEY_ARE, "-e", ".[test]", "-c", "constraints.txt")
         for_readers.write_text(state, encoding="utf-8")  # the tests need all that a reader needs
     stamp.write_text(state, encoding="utf-8")
 
@@ -116,7 +118,8 @@ def install_torch() -> None:
     found = re.search(r"^torch==\S+", requirements, flags=re.MULTILINE)
     if sys.platform == "linux" and not shutil.which("nvidia-smi") and found is not None:
         quick = ("--retries", "1", "--timeout", "10")
-        pip("install", "--no-deps", found[0], "--extra-index-url", PYTORCH_CPU_WHEELS, *quick)
+        options = (AS_THEY_ARE, "--no-deps", "--extra-index-url", PYTORCH_CPU_WHEELS, *quick)
+        pip("install", *options, found[0])
 
 
 def install_html_validate() -> None:
