@@ -1,7 +1,7 @@
 // The four binary digits of a position, each as a hand. A hand turns evenly: its digit says on which side
 // of the dial it is, and its sine how far on that side. Between the two, a steep curve grows soft.
 peLive.define("digits", () => {
-  const { bearing, circle, count, fixed, g, line, path, plot, polyline, rect, text, tip } = peDraw;
+  const { bearing, circle, count, fixed, g, line, path, plot, polyline, r1, rect, text, tip } = peDraw;
   const [DIGITS, LAST] = [4, 31];
   const STEEP = 5;
 
@@ -69,6 +69,9 @@ peLive.define("digits", () => {
     }); // prettier-ignore
     const places = Array.from({ length: LAST }, (_, k) => [px(k), axes.py(step(k, state))]);
     const now = Math.min(LAST - 1, Math.round(x));
+    const [nameLeft, nameMiddle] = [left - 30, top - 14];
+    const here = r1(px(x));
+    const gap = here < nameLeft + 175 ? `V${nameMiddle - 10}M${here} ${nameMiddle + 10}` : ""; // for the name
     const parts = [
       ...rows,
       axes.axes,
@@ -76,8 +79,8 @@ peLive.define("digits", () => {
       ...places.map(([cx, cy]) => circle(cx, cy, 2.2, "tip is-step")),
       circle(px(now), axes.py(step(now, state)), 5, "dot is-step"),
       text(said, axes.py(1), fixed(step(now, state)), "end strong is-step"),
-      line(px(x), 6, px(x), top + low, "is-position thin dashed"),
-      text(left - 30, top - 14, "distance from x to x + 1", "is-step halo"),
+      path(`M${here} 6${gap}V${top + low}`, "is-position thin dashed"),
+      text(nameLeft, nameMiddle, "distance from x to x + 1", "is-step halo"),
       rect(left, 0, right - left, top + low, "area", { "data-handle": "x" }),
     ];
     return { width, height, parts };

@@ -121,7 +121,7 @@ const peDraw = (() => {
       ),
       ...x.ticks.map(named).map(
         ([v, name]) =>
-          line(px(v), base, px(v), base + 4, "axis") + text(px(v), base + 14, name, "mid muted")
+          line(px(v), base, px(v), base + 4, "axis") + (name ? text(px(v), base + 14, name, "mid muted") : "")
       ),
       line(left, base, left + width, base, "axis"),
       text(left + width / 2, base + 33, x.label, "mid"),

@@ -44,24 +44,28 @@ peLive.define("subspaces", () => {
     const at = (x, y) => [cx + scale * x, cy - scale * y];
     const [zx, zy] = at(...z);
     const [wx] = at(-part, 0);
-    const half = (cx - wx) / 2;
+    const beside = (height) => Math.sqrt(Math.max(0, scale ** 2 - height ** 2)); // the circle, from its axis
+    // The circle goes through no number: the word's stands further out where it would.
+    const middle = (cx - wx) / 2;
+    const half = Math.abs(middle - beside(16)) < 20 ? beside(16) + 20 : middle;
     const deep = half * Math.tan(angle); // V, below the middle of the word's part
     const [halfWidth, bottom] = [13, 23]; // px, of the number; if V crosses it, it goes below V
     const under = (deep * (half - halfWidth)) / half < bottom ? deep + 18 : 16;
+    const high = Math.max(14, (cy - zy) / 2 + 6); // of the position's number, above U
     const [vx, vy] = at(c, s);
     return [
       circle(cx, cy, scale, "axis"),
       ...base,
       circle(cx + scale, cy, 4, "dot is-word"),
-      text(cx + scale, cy + 15, "u", "mid is-word"),
+      text(cx + scale + 5, cy + 15, "u", "is-word"),
       circle(vx, vy, 4, "dot is-position"),
-      text(vx + 8, vy - 8, "v", "is-position"),
+      text(vx + 15 * Math.cos(angle + 0.6), vy - 15 * Math.sin(angle + 0.6), "v", "mid is-position"),
       arrow(cx, cy, wx, cy, "is-word tie-words"),
       arrow(wx, cy, zx, zy, "is-position tie-positions"),
       arrow(cx, cy, zx, zy, "is-plain"),
       text(zx, zy - 14, "z", "mid strong"),
-      text((cx + wx) / 2, cy + under, fixed(part), "mid is-word"),
-      text((wx + zx) / 2 - 10, Math.min(cy - 14, (cy + zy) / 2 - 6), fixed(part), "end is-position"),
+      text(cx - half, cy + under, fixed(part), "mid is-word"),
+      text(Math.min((wx + zx) / 2 - 10, cx - beside(high - 8) - 6), cy - high, fixed(part), "end is-position"),
     ];
   }
 
