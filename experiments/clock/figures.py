@@ -66,6 +66,27 @@ def draw_pairs(
     ax.set(xlabel="step of training", ylim=(0, 1))
 
 
+def draw_foretold(ax: Axes, shares: dict[str, Sequence[Sequence[float]]]) -> None:
+    """How much of a row one matrix foretells from the row so many rows before it, left out.
+
+    ``shares`` has the curves of each kind of table, from the next row on. A line is a table.
+    """
+    looks = (
+        (plots.INK, "-"),
+        (plots.INK, ":"),
+        (plots.POSITION, "-"),
+        (plots.POSITION, "--"),
+        (plots.POSITION, ":"),
+    )
+    for (name, curves), (colour, style) in zip(shares.items(), looks, strict=True):
+        ax.plot([], [], style, color=colour, label=name)
+        for curve in curves:
+            ax.plot(range(1, len(curve) + 1), curve, style, color=colour, lw=1)
+    ax.axhline(0, color=plots.GREY, lw=0.5)
+    ax.set(xlabel="rows ahead", ylabel="share foretold, left out", ylim=(-0.5, 1))
+    ax.set_xticks([1, 4, 8, 12, 16])
+
+
 def draw_order(
     ax: Axes, runs: Sequence[Sequence[Moment]], exits: Sequence[int | None], at: int
 ) -> None:

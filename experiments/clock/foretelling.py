@@ -1,0 +1,102 @@
+"""How much of a row of a table does one matrix foretell from another row, in all dimensions?
+
+The criterion of `hands.py` looks for large hands in six directions. The question here has neither:
+if a table of positions is a clock of any number of hands, however small, then one matrix takes each
+row to the next, its square takes it two rows on, and so forth. So a matrix is fitted for each
+distance by itself, and tried on rows that it was not fitted to.
+
+A table has about as many dimensions as rows, and would be fitted by least squares whatever it
+holds. So the fit is a ridge regression, whose penalty is a share of the mean square of the rows,
+and the rows that are foretold lie in one piece: neighbours of a row tell too much about it.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[np.floating]
+
+PIECES = 8  # of the table, each foretold by the matrix of the others
+PENALTY = 0.3  # of the mean square of a dimension, times the number of rows
+
+
+def centred(table: Array) -> Array:
+    """The rows minus their mean."""
+    return np.asarray(table - table.mean(axis=0))
+
+
+def ridge_matrix(rows: Array, others: Array, penalty: float = PENALTY) -> Array:
+    """The matrix M for which row·M comes near the other row, and whose entries are small.
+
+    It minimises |rows·M − others|² + λ|M|², where λ is ``penalty`` times the mean diagonal entry
+    of rowsᵀ·rows (Hoerl and Kennard, 1970).
+    """
+    products = rows.T @ rows
+    width = len(products)
+    ridge = penalty * np.trace(products) / width * np.eye(width)
+    return np.asarray(np.linalg.solve(products + ridge, rows.T @ others))
+
+
+def foretold(
+    rows: Array, others: Array, *, penalty: float = PENALTY, pieces: int = PIECES
+) -> float:
+    """The share of the squares of ``others`` that one matrix foretells from ``rows``, left out.
+
+    Each of the consecutive pieces of the pairs is foretold by the matrix of all the rest. 1 is
+    everything; rows that have nothing to do with each other come out at 0 or below.
+    """
+    piece = np.arange(len(rows)) * pieces // len(rows)
+    missed = 0.0
+    for number in range(pieces):
+        here = piece == number
+        matrix = ridge_matrix(rows[~here], others[~here], penalty)
+        missed += float(np.sum((others[here] - rows[here] @ matrix) ** 2))
+    return 1 - missed / float(np.sum(others**2))
+
+
+def foretold_ahead(table: Array, ahead: int = 1, **how: Any) -> float:
+    """The share of each row of a table that one matrix foretells from the row so far before it."""
+    rows = centred(table)
+    return foretold(rows[:-ahead], rows[ahead:], **how)
+
+
+def unmoved(table: Array) -> float:
+    """The share of the next rows that is explained if each is taken to be the row before it."""
+    rows = centred(table)
+    return float(1 - np.sum((rows[1:] - rows[:-1]) ** 2) / np.sum(rows[1:] ** 2))
+
+
+def foretold_along(table: Array, most: int, **how: Any) -> list[float]:
+    """`foretold_ahead` for 1, 2, 3 … up to ``most`` rows, by a matrix for each."""
+    return [foretold_ahead(table, ahead, **how) for ahead in range(1, most + 1)]
+
+
+def reach(shares: Sequence[float], share: float = 0.5) -> int:
+    """How many rows ahead at least this share is foretold, without a gap from the next row on."""
+    return next((rows for rows, found in enumerate(shares) if found < share), len(shares))
+
+
+def shuffled_phases(table: Array, draw: np.random.Generator) -> Array:
+    """A table whose directions are each as smooth as those of ``table``, and unrelated.
+
+    Each of its principal directions keeps its power at every frequency, and gets phases drawn
+    anew (Schreiber and Schmitz, 2000). What one matrix foretells here, it owes to smoothness alone.
+    """
+    left, sizes, directions = np.linalg.svd(centred(table), full_matrices=False)
+    waves = np.fft.rfft(left * sizes, axis=0)
+    turns = np.exp(2j * np.pi * draw.random(waves.shape))
+    for real in (0, -1) if len(table) % 2 == 0 else (0,):  # these waves have a sign alone
+        turns[real] = draw.choice([-1, 1], size=waves.shape[1])
+    return np.asarray(np.fft.irfft(waves * turns, n=len(table), axis=0) @ directions)
+
+
+def power(table: Array, low: float, high: float) -> float:
+    """The share of the squares of a centred table in waves of ``low`` to ``high`` rows."""
+    waves = np.abs(np.fft.rfft(centred(table), axis=0)) ** 2
+    frequencies = np.fft.rfftfreq(len(table))
+    counted = np.where((frequencies > 0) & (frequencies < 0.5), 2, 1)  # both signs of a frequency
+    of_each = counted * waves.sum(axis=1)
+    inside = (frequencies >= 1 / high - 1e-12) & (frequencies < 1 / low - 1e-12)
+    return float(of_each[inside].sum() / of_each[1:].sum())

@@ -1,0 +1,98 @@
+"""How much of a table one matrix foretells: on tables whose answer is known."""
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from experiments.clock.foretelling import (
+    centred,
+    foretold,
+    foretold_ahead,
+    foretold_along,
+    power,
+    reach,
+    ridge_matrix,
+    shuffled_phases,
+    unmoved,
+)
+from experiments.clock.hands import KINDS
+from pe_lib import numpy as pe
+
+
+def draws(seed: int = 0) -> np.random.Generator:
+    return np.random.default_rng(seed)
+
+
+def losing(keep: float, length: int) -> NDArray[np.float64]:
+    """A clock that keeps this much of its row at each step, and gets noise for the rest."""
+    draw = draws()
+    turn = np.linalg.qr(draw.standard_normal((32, 32)))[0]
+    rows = [draw.standard_normal(32)]
+    while len(rows) < length:
+        noise = draw.standard_normal(32)
+        rows.append(keep * rows[-1] @ turn + np.sqrt(1 - keep**2) * noise)
+    return np.array(rows)
+
+
+def test_a_ridge_matrix_is_that_of_least_squares_with_rows_added() -> None:
+    """The ridge is the same as rows of λ^½ times the identity whose answer is 0."""
+    draw = draws()
+    rows, others = draw.standard_normal((2, 20, 6))
+    extra = np.sqrt(0.3 * np.trace(rows.T @ rows) / 6) * np.eye(6)
+    expected = np.linalg.lstsq(
+        np.vstack([rows, extra]), np.vstack([others, np.zeros((6, 6))]), rcond=None
+    )[0]
+    np.testing.assert_allclose(ridge_matrix(rows, others, 0.3), expected, atol=1e-12)
+
+
+def test_rows_that_are_left_out_do_not_help() -> None:
+    """Wide random rows are fitted whatever they hold, and foretell nothing."""
+    rows, others = draws().standard_normal((2, 20, 40))
+    fitted = rows @ ridge_matrix(rows, others, 1e-6)
+    assert np.sum((others - fitted) ** 2) < 1e-6 * np.sum(others**2)
+    assert foretold(rows, others, penalty=1e-6) < 0.1
+
+
+@pytest.mark.parametrize("length", [48, 128])
+def test_sinusoids_are_foretold_as_far_as_one_looks(length: int) -> None:
+    table = pe.sinusoidal_table(length, 96, dtype=np.float64)
+    assert foretold_ahead(table) > 0.9
+    assert reach(foretold_along(table, 16)) == 16
+
+
+def test_rows_drawn_alone_are_not_foretold() -> None:
+    table = draws().standard_normal((48, 96))
+    assert foretold_ahead(table) < 0
+    assert reach(foretold_along(table, 3)) == 0
+
+
+def test_a_clock_that_loses_time_is_foretold_as_far_as_it_keeps_it() -> None:
+    """A share of keep² to the power of k is kept over k steps, so 0.88 keeps half for two."""
+    found = foretold_along(losing(0.88, 1000), 4, penalty=0.01)
+    assert found == pytest.approx([0.88 ** (2 * k) for k in (1, 2, 3, 4)], abs=0.05)
+    assert reach(found) == 2
+    assert reach([0.9, 0.4, 0.6]) == 1
+
+
+def test_a_walk_is_foretold_by_the_row_itself() -> None:
+    table = KINDS["walk"](draws(), 128, 96)
+    assert unmoved(table) > foretold_ahead(table) > 0.8
+    assert unmoved(draws().standard_normal((48, 96))) < -0.8
+
+
+def test_shuffled_phases_keep_what_each_direction_is() -> None:
+    table = pe.sinusoidal_table(64, 32, dtype=np.float64)
+    other = shuffled_phases(table, draws())
+    sizes = np.linalg.svd(centred(table), full_matrices=False)[1]
+    assert np.sum(other**2) == pytest.approx(np.sum(sizes**2))
+    for low, high in ((2, 4), (4, 16), (16, 64)):
+        assert power(other, low, high) == pytest.approx(power(table, low, high))
+    assert abs(np.sum(other * centred(table))) < 0.5 * np.sum(sizes**2)
+
+
+def test_power_is_found_where_the_wave_is() -> None:
+    rows = np.arange(48)[:, None]
+    table = np.hstack([np.cos(2 * np.pi * rows / 6), 2 * np.cos(2 * np.pi * rows / 24)])
+    assert power(table, 5, 7) == pytest.approx(1 / 5)
+    assert power(table, 20, 30) == pytest.approx(4 / 5)
+    assert power(np.cos(np.pi * rows), 1.9, 3) == pytest.approx(1)
