@@ -162,9 +162,9 @@ def rotary_settings(
     Parameters
     ----------
     config
-        The path of a ``config.json``, its text (which begins with "{"), a dictionary, or an object
-        with ``to_dict()``, as transformers has. Fields of new and of old files are read, and those
-        of the text model within a larger one.
+        The path of a ``config.json``, its text (which begins with ``{``), a dictionary, or an
+        object with ``to_dict()``, as transformers has. Fields of new and of old files are read, and
+        those of the text model within a larger one.
     seq_len
         The longest text that the frequencies will serve. Only ``"dynamic"`` and ``"longrope"``
         depend on it; None means a text no longer than those that the model was first trained for.

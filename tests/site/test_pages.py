@@ -95,6 +95,20 @@ BROKEN = r"""() => {
   }
   return broken;
 }"""
+# What is printed below a figure and has the sign of its source on it, and the titles of folds whose
+# arrow has no room beside them.
+COVERED = """() => {
+  const lieOnOneAnother = (a, b) =>
+    a.left < b.right && b.left < a.right && a.top < b.bottom && b.top < a.bottom;
+  const printed = [...document.querySelectorAll("details.hide > summary")].flatMap((sign) => {
+    const place = sign.getBoundingClientRect();
+    const texts = [...sign.closest(".cell").querySelectorAll(".cell_output pre")];
+    return texts.filter((text) => lieOnOneAnother(place, text.getBoundingClientRect()));
+  });
+  const titles = [...document.querySelectorAll(".fold > summary")]
+    .filter((title) => parseFloat(getComputedStyle(title).paddingInlineEnd) < 16);
+  return [...printed, ...titles].map((one) => one.textContent.slice(0, 60));
+}"""
 LENGTHS = "all => all.filter((one) => one.checkVisibility()).map((one) => one.clientWidth)"
 LOOKS_OF_PICTURES = """() => [...document.querySelectorAll("article img:not(.live *)")]
   .filter((picture) => picture.checkVisibility()).map(getComputedStyle)
@@ -322,6 +336,10 @@ def is_chapter(page: Page) -> bool:
     return any(page.url.split("#")[0].endswith(name) for name in ["book/tour.html", *chapters()])
 
 
+def signs_of_folds_lie_on_no_text(page: Page) -> None:
+    assert page.evaluate(COVERED) == []
+
+
 def pictures_have_text_alternatives(page: Page) -> None:
     """That say something: axe is content with any."""
     said = page.locator("article img").evaluate_all("all => all.map((e) => e.alt)")
@@ -409,6 +427,7 @@ def test_visit(
             first_view_is_light_and_stands_still,
             a_chapter_opens_on_its_picture,
             a_phone_names_the_page_and_keeps_words_and_code_whole,
+            signs_of_folds_lie_on_no_text,
             pictures_have_text_alternatives,
             figures_turn_dark,
             nothing_is_cut_off_at_any_width,

@@ -22,6 +22,8 @@ VIEW_BOX = re.compile(r'viewBox="0 0 ([\d.]+) ([\d.]+)"')
 EQUATION = re.compile(r" ([=≠<>≤≥≈]) ")
 PERCENTAGE = re.compile(r"(?<=\d) %")
 LETTERS_ON_A_PHONE = 80  # of a row of a table: two lines or so
+LONG_CALL = re.compile(r"\S{40}")  # nearly the width of a phone
+PART_OF_A_CALL = re.compile(r"(?<=[a-z][.(])(?=\w)")
 BEHIND_THE_PAGES = "Checks"  # the part of _toc.yml that the contents leave out
 # What stands in a <pre>, where it is marks and letters alone, and name_languages has nothing to do.
 CODE = re.compile(r"(?<=<pre>)(?:[^<가-힣]++|</?span(?: class=\"[\w ]+\")?>)++(?=</pre>)")
@@ -184,21 +186,35 @@ def leave_names_plain(code: str) -> str:
 
 
 def stack_on_phones(page: BeautifulSoup) -> None:
-    """A table of sentences: on a phone each row stands as a card, and each cell but the first has
-    the heading of its column above it. Tables of numbers stay, and those with a form of their own.
+    """A table of sentences: on a phone each row stands as a card, and each cell has the heading of
+    its column above it. So has the first, which is the title of the card: what it says may depend
+    on its heading ("without this condition"). Tables of numbers stay, and those with a form of
+    their own.
     """
     for table in page.select(".bd-article table:has(> thead)"):
         names = [heading.get_text(" ", strip=True) for heading in table.select("thead th")]
         rows = [row.find_all(["td", "th"], recursive=False) for row in table.select("tbody > tr")]
-        is_plain = not {"families", "conventions"} & set(table.get_attribute_list("class"))
+        classes = str(table.get("class", "")).split()  # fix_parsed leaves them one text
+        is_plain = not {"families", "conventions", "ledger"}.intersection(classes)
         if not is_plain or any(len(row) != len(names) for row in rows):
             continue
         widest = [max(len(cell.text) for cell in column) for column in zip(*rows, strict=True)]
         if sum(widest) > LETTERS_ON_A_PHONE:
-            table["class"] = " ".join([*table.get_attribute_list("class"), "stacked"])
+            table["class"] = " ".join([*classes, "stacked"])
             for row in rows:
-                for cell, name in zip(row[1:], names[1:], strict=True):
-                    cell["data-name"] = name
+                for cell, name in zip(row, names, strict=True):
+                    if name:
+                        cell["data-name"] = name
+
+
+def break_long_calls(page: BeautifulSoup) -> None:
+    """In a table, a line may end after a dot or a bracket of a long call. Else its column would be
+    as wide as the call, and leave too little room for the others."""
+    for code in page.select(".bd-article td code"):
+        for call in code.find_all(string=LONG_CALL):
+            first, *others = PART_OF_A_CALL.split(call)
+            breaks = (part for other in others for part in (page.new_tag("wbr"), other))
+            call.replace_with(first, *breaks)
 
 
 def scope_headings(page: BeautifulSoup) -> None:
@@ -300,6 +316,7 @@ FIXES: tuple[Callable[[BeautifulSoup], None], ...] = (
     keep_percentages,
     scope_headings,
     stack_on_phones,
+    break_long_calls,
     name_folds,
     name_languages,
     be_light_at_first,
