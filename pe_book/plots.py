@@ -1,11 +1,11 @@
 """The one figure style of the book, and the drawings that more than one page needs.
 
-A colour means one thing in every figure: `POSITION`, `AFTER_STEP`, `STEP`, `WORD` and `ERROR` are
-its roles. The hues are those of Okabe and Ito (2008), who chose them to differ for the common forms
-of colour vision, darkened so that lines and their labels can be read on white. What has no role is
-drawn in ink and greys, and told apart by the form of its line or mark. On a dark page the site
-shows each still figure in the dark palette of pe_book/dark.py. The live figures take the same
-colours from kit.css.
+A colour means one thing in every figure: a position, the position a step further, the step itself,
+a word, or an error. The hues are those of Okabe and Ito (2008), who chose them to differ for the
+common forms of colour vision, darkened so that lines and their labels can be read on white. What
+has no role is drawn in ink and greys, and told apart by the form of its line or mark. On a dark
+page the site shows each still figure in the dark palette of pe_book/dark.py. The live figures take
+the same colours from kit.css.
 """
 
 import hashlib
