@@ -12,9 +12,11 @@ import json
 import shutil
 import subprocess
 import sys
+import tarfile
 import tempfile
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 from fontTools import subset
 
@@ -88,7 +90,9 @@ def fetch(package: str, patterns: Iterable[str], folder: Path) -> None:
         except (OSError, subprocess.CalledProcessError) as error:
             sys.exit(f"npm could not fetch {package}: {error}. What was there is still there.")
         (archive,) = Path(place).glob("*.tgz")
-        shutil.unpack_archive(archive, place, filter="data")
+        # Python before 3.11.4, Debian 12's for one, knows no filters of what an archive may do.
+        safely: dict[str, Any] = {"filter": "data"} if hasattr(tarfile, "data_filter") else {}
+        shutil.unpack_archive(archive, place, **safely)
         unpacked = Path(place, "package")
         for pattern in ("LICENSE*", *patterns):
             found = list(unpacked.glob(pattern))

@@ -1,6 +1,7 @@
 """The pages for Colab: opened alone, they bring what they import and what they read."""
 
 import json
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -19,6 +20,8 @@ print(only_there.NAME, Path("data/there").read_text(encoding="utf-8"))"""
 @pytest.fixture
 def repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A repository on a branch `trunk`, with a module, a page that imports it, and its data."""
+    if not shutil.which("git"):
+        pytest.skip("there is no git")
     root = tmp_path / "repository"
     (root / "book" / "checks").mkdir(parents=True)
     (root / "book" / "data").mkdir()
