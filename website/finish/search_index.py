@@ -47,7 +47,8 @@ RELATIONS = "=≠≈<>≤≥≪≫∈∼→⟺"
 ACCENTS = ("mover", "munder", "munderover")
 
 # What no reader searches for: live figures, folded source, what cells printed, the page's own ends;
-# and what stands behind the last sentence of a paragraph.
+# and what stands behind the last sentence of a paragraph. Nor is read what a picture says to those
+# who do not see it: the words around it say what it is about.
 FURNITURE = """script, style, svg, .headerlink, .caption-number, .section-number, .live,
     .cell_output > :not(figure), .cell-mark, .checked-by-running, .reading-line,
     details.hide, .toctree-wrapper, .bd-sidenav, #references, #what-comes-next, .citation .label,
@@ -172,8 +173,6 @@ def read_blocks(article: Tag, places: dict[str, dict[str, Any]]) -> None:
             parent = words.parent
             if parent is not None and parent.name not in ("h1", "h2", "h3", "h4"):
                 place_of(parent, places)["also"].append(" ".join(words.split()))
-    for picture in article.select("img[alt]"):
-        place_of(picture, places)["also"].append(str(picture["alt"]))
 
 
 def place_of(block: Tag, places: dict[str, Any]) -> dict[str, Any]:
