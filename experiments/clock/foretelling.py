@@ -2,8 +2,9 @@
 
 The criterion of `hands.py` looks for large hands in six directions. The question here has neither:
 if a table of positions is a clock of any number of hands, however small, then one matrix takes each
-row to the next, its square takes it two rows on, and so forth. So a matrix is fitted for each
-distance by itself, and tried on rows that it was not fitted to.
+row to the next, its square takes it two rows on, and so forth. So for each distance some matrix
+does, if the table is a clock. It is fitted for each by itself, and tried on pairs of rows that it
+was not fitted to.
 
 A table has about as many dimensions as rows, and would be fitted by least squares whatever it
 holds. So the fit is a ridge regression, whose penalty is a share of the mean square of the rows,
@@ -30,8 +31,8 @@ def centred(table: Array) -> Array:
 def ridge_matrix(rows: Array, others: Array, penalty: float = PENALTY) -> Array:
     """The matrix M for which row·M comes near the other row, and whose entries are small.
 
-    It minimises |rows·M − others|² + λ|M|², where λ is ``penalty`` times the mean diagonal entry
-    of rowsᵀ·rows (Hoerl and Kennard, 1970).
+    Ridge regression: it minimises |rows·M − others|² + λ|M|², where λ is ``penalty`` times the mean
+    diagonal entry of rowsᵀ·rows.
     """
     products = rows.T @ rows
     width = len(products)
