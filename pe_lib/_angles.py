@@ -51,14 +51,14 @@ fractions (step 7).
 *Proof*.
 
 (1) ``rotations`` forms x·f in units of 2⁻⁶⁴ of a turn. It takes x·high exactly, because whole
-    turns drop out. x·low, at most 2⁵² units, errs by three roundings of at most ½ unit each: that
-    of low to 53 bits, of the product, and to an integer. They are less than 0.005u in radians. The
-    rest beside the nearest grid angle is an integer of at most 2⁵³, so exact as a float64, and
-    below 0.0031 radians. Its conversion to radians (two roundings), the series (whose first missing
-    term is 0.0031⁶/720 = 0.011u, and whose own roundings are relative to 0.0031), the product with
-    the value on the grid and the sum with what that value lacks err by less than 0.05u together.
-    The value on the grid is added last, with a rounding of at most ½u. So each part of T(x) is
-    within 0.56u, and T(x) within √2·0.56u < 0.80u.
+    turns drop out. x·low, at most 2⁵² units, errs by three roundings: that of low to 53 bits and
+    that of the product by at most ¼ unit each, and that to an integer by ½. Together they are less
+    than 0.005u in radians. The rest beside the nearest grid angle is an integer of at most 2⁵³, so
+    exact as a float64, and below 0.0031 radians. Its conversion to radians (two roundings), the
+    series (whose first missing term is 0.0031⁶/720 = 0.011u, and whose own roundings are relative
+    to 0.0031), the product with the value on the grid and the sum with what that value lacks err by
+    less than 0.05u together. The value on the grid is added last, with a rounding of at most ½u. So
+    each part of T(x) is within 0.56u, and T(x) within √2·0.56u < 0.80u.
 (2) Turning does not stretch errors: the product of numbers within δ and ε of two points of the
     circle is, before its rounding, within δ + ε + δε of the product of the points.
 (3) The rounding moves a product z by at most √5·u·abs(z) (Brent, Percival and Zimmermann, 2007,
