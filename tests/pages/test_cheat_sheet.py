@@ -90,6 +90,7 @@ def test_no_other_number_stands_there() -> None:
     counted = [VERSION, *map(str, causal_families()), f"{growth_of_the_factor_of_yarn():.1f}"]
     counted += [value for _, *values in losses_above_the_cut_text() for value in values]
     counted.append(str(beyond.LENGTH))
+    counted += {str(run["tokens"]) for run in beyond.where(beyond.load(), what="short")}
     shown = " | ".join([*rows, *rows.values(), *counted, "512"])
     assert len(list(page_text.stated_in(SHEET))) > 8
     assert page_text.unshown(SHEET, shown) == []
@@ -218,21 +219,42 @@ def test_examples_run() -> None:
 
 # ---- What lengthening costs without further training
 
+ORDER_OF_METHODS = ("none", "linear", "ntk", "dynamic", "yarn", "yarn without factor")
+
 
 def losses_above_the_cut_text() -> list[tuple[str, ...]]:
-    """The rows of the table: the dictionary of a method, and median and range for each length."""
+    """The rows of the table: a method's dictionary, median and range by length, short texts."""
     section = page_text.section(SHEET, "RoPE")
     found: list[tuple[str, ...]] = re.findall(
-        r"^\| `(\{.+\})` \| ([\d.]+ \(.+\)) \| ([\d.]+ \(.+\)) \|$", section, re.M
+        r"^\| `(\{.+\})` \| ([\d.]+ \(.+\)) \| ([\d.]+ \(.+\)) \| ([\d., ]+) \|$", section, re.M
     )
     return found
+
+
+def price_on_short_texts(runs: list[beyond.Run], method: str) -> str:
+    """The rise of the loss on texts of 1,024 tokens, with s = 2 and 4.
+
+    Dynamic scaling leaves the frequencies of such texts as they are, so no run was made.
+    """
+    if method in ("none", "dynamic"):
+        plain = pe.rotary_frequencies(64, rope_theta=1e5)
+        for s in (2.0, 4.0):
+            fields = rope_parameters(method, s, 1e5, beyond.LENGTH, 64)
+            if method == "dynamic":
+                fields |= {"max_position_embeddings": beyond.LENGTH, "seq_len": 1024}
+            found = pe.rotary_frequencies(64, **fields)
+            assert np.array_equal(found.frequencies, plain.frequencies)
+        return "0, 0"
+    prices = [statistics.median(beyond.changes(runs, method, s, "short").values()) for s in (2, 4)]
+    return ", ".join(f"{price:.2f}" for price in prices)
 
 
 def test_losses_above_the_cut_text_are_those_measured() -> None:
     rows, runs = losses_above_the_cut_text(), beyond.load()
     width, trained, base = 64, beyond.LENGTH, 1e5
     names = {"B": base, "L": trained, "d": width}
-    for (fields, *shown), method in zip(rows, ("linear", "ntk", "dynamic", "yarn"), strict=True):
+    for (fields, *shown, price), method in zip(rows, ORDER_OF_METHODS, strict=True):
+        assert price == price_on_short_texts(runs, method)
         for s, value in zip((2, 4), shown, strict=True):
             wanted = rope_parameters(method, float(s), base, trained, width)
             assert eval(fields, names | {"s": float(s)}) == wanted
