@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
 from matplotlib.axes import Axes
 from numpy.typing import NDArray
 
@@ -87,6 +88,24 @@ def draw_foretold(ax: Axes, shares: dict[str, Sequence[Sequence[float]]]) -> Non
     ax.set_xticks([1, 4, 8, 12, 16])
 
 
+def draw_foretold_by_place(
+    ax: Axes, tables: dict[str, tuple[Places, Sequence[float]]], ahead: int
+) -> None:
+    """How much of a row one matrix foretells from a row before it, by the place in the table."""
+    looks = (
+        (plots.INK, "-"),
+        (plots.INK, "--"),
+        (plots.INK, ":"),
+        (plots.POSITION, "-"),
+        (plots.POSITION, "--"),
+        (plots.GREY, "-"),
+    )
+    for (name, (places, shares)), (colour, style) in zip(tables.items(), looks, strict=True):
+        ax.plot(places, shares, style, color=colour, label=name)
+    ax.axhline(0, color=plots.GREY, lw=0.5)
+    ax.set(xlabel="place", ylabel=f"share foretold, {ahead} rows ahead", ylim=(-0.2, 1))
+
+
 def draw_order(
     ax: Axes, runs: Sequence[Sequence[Moment]], exits: Sequence[int | None], at: int
 ) -> None:
@@ -124,3 +143,11 @@ def draw_ring(ax: Axes, moment: Moment, like: Moment) -> None:
     ax.set_xticks([])
     ax.set_yticks([])
     ax.spines["bottom"].set_visible(False)
+
+
+def draw_two_directions(ax: Axes, rows: NDArray[Any]) -> None:
+    """The rows of a table, joined in their order, in the two directions in which they vary most."""
+    left, sizes, _ = np.linalg.svd(rows - rows.mean(axis=0), full_matrices=False)
+    ax.plot(*(left * sizes)[:, :2].T, "o-", ms=2.5, lw=0.7, color=plots.POSITION)
+    ax.set_aspect("equal")
+    ax.axis("off")

@@ -9,6 +9,8 @@ from experiments.clock.foretelling import (
     foretold,
     foretold_ahead,
     foretold_along,
+    foretold_by_place,
+    foretold_by_powers,
     power,
     reach,
     ridge_matrix,
@@ -96,3 +98,23 @@ def test_power_is_found_where_the_wave_is() -> None:
     assert power(table, 5, 7) == pytest.approx(1 / 5)
     assert power(table, 20, 30) == pytest.approx(4 / 5)
     assert power(np.cos(np.pi * rows), 1.9, 3) == pytest.approx(1)
+
+
+def test_the_piece_in_which_a_clock_begins_is_found() -> None:
+    """Forty rows of noise, and then rows of sinusoids."""
+    noise = draws().standard_normal((40, 32)) / np.sqrt(2)
+    clock = pe.sinusoidal_table(60, 32, dtype=np.float64)
+    middles, shares = foretold_by_place(np.vstack([noise, clock]), 4, piece=20, every=10, first=0)
+    assert list(middles) == list(range(10, 91, 10))
+    assert max(shares[:3]) < 0.2 < 0.8 < min(shares[4:])
+
+
+def test_the_powers_of_one_matrix_foretell_a_clock_and_nothing_of_noise() -> None:
+    hands = pe.sinusoidal_table(64, 6, base=20, dtype=np.float64)
+    clock = hands @ draws().standard_normal((6, 40))
+    assert min(foretold_by_powers(clock, (1, 2, 4, 8))) > 0.95
+    noise = draws().standard_normal((64, 40))
+    assert max(foretold_by_powers(noise, (1, 2, 4, 8))) < 0.05
+    slipping = losing(0.7, 64)  # foretold one row ahead by far better than eight
+    near, far = foretold_by_powers(slipping, (1, 8), directions=20)
+    assert near > far

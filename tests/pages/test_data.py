@@ -5,12 +5,18 @@ import json
 import re
 from pathlib import Path
 
+import numpy as np
 import pytest
 
-from pe_book import minilm
+from pe_book import minilm, published_tables
 
 DATA = Path(__file__).resolve().parent.parent.parent / "book" / "data"
-MOST_BYTES = {"minilm/extract": 5_000_000, "minilm/use": 800_000, "smollm2/extract": 700_000}
+MOST_BYTES = {
+    "minilm/extract": 5_000_000,
+    "minilm/use": 800_000,
+    "published_tables/extract": 900_000,
+    "smollm2/extract": 700_000,
+}
 
 
 def test_no_other_extract_is_shipped() -> None:
@@ -21,8 +27,11 @@ def test_no_other_extract_is_shipped() -> None:
 @pytest.mark.parametrize("name", MOST_BYTES)
 def test_arrays_are_those_of_the_provenance(name: str) -> None:
     provenance = json.loads((DATA / name).with_name("provenance.json").read_text("utf-8"))
-    for key in ("model", "package", "version", "licence", "source_sha256", "date", "changes"):
-        assert provenance[key], key
+    for model in provenance.get("tables", {"": provenance}).values():
+        for key in ("model", "package", "version", "licence", "source_sha256"):
+            assert model[key], key
+    assert provenance["date"]
+    assert provenance["changes"]
     checksum = provenance["extract_sha256"]
     if name == "minilm/use":
         provenance = provenance["use"]
@@ -45,3 +54,21 @@ def test_a_token_that_the_extract_lacks_is_named() -> None:
     model = minilm.load(DATA / "minilm")
     with pytest.raises(ValueError, match="must occur in the sentences of the extract, got 'zebra'"):
         model.word_rows([model.sentences[0][0], "zebra"])
+
+
+def test_published_tables_are_whole() -> None:
+    tables = published_tables.load(DATA / "published_tables")
+    for table in tables.values():
+        first, end = table.provenance["rows"]
+        assert table.rows.shape == (end - first, table.provenance["shape"][1])
+        assert np.isfinite(table.rows).all()
+
+
+def test_rows_as_short_as_new_ones_are_untouched_and_in_no_piece() -> None:
+    draw = np.random.default_rng(0)
+    rows = 0.02 * draw.standard_normal((100, 256))
+    rows[:70] *= 3  # trained
+    table = published_tables.PublishedTable(rows, {"start": 0.02})
+    assert list(np.flatnonzero(table.untouched)) == list(range(70, 100))
+    pieces = table.pieces(20, starts=(1, 40, 50, 51))
+    assert [piece[0, 0] for piece in pieces] == [rows[1, 0], rows[40, 0], rows[50, 0]]
