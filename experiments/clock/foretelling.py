@@ -77,7 +77,7 @@ def foretold_along(table: Array, most: int, **how: Any) -> list[float]:
 
 
 def foretold_by_powers(
-    table: Array, aheads: Sequence[int], *, directions: int = 6, pieces: int = PIECES
+    table: Array, aheads: Sequence[int], *, directions: int = 8, pieces: int = PIECES
 ) -> list[float]:
     """The share of each row so far ahead that the powers of one matrix foretell, left out.
 
