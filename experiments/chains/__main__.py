@@ -1,0 +1,7 @@
+"""`python -m experiments.chains`: is a table a clock where places mean nothing by themselves?"""
+
+from experiments.chains.run import RESULTS, SHORT, run, series
+from experiments.common import command
+
+if __name__ == "__main__":
+    command(__doc__ or "", series(), run, RESULTS, SHORT, seconds_a_step={64: 0.07})

@@ -1,0 +1,49 @@
+"""What the experiment on places that mean something has stored. Needs no PyTorch."""
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from experiments.clock.tables import unpacked
+from experiments.stored import Run, rows_beside
+
+Array = NDArray[np.floating]
+
+
+class Share(NamedTuple):
+    """How much of the rows of half a table is foretold, by what."""
+
+    itself: float  # of the next row, if it is taken to be the row before it
+    next_row: float  # by one matrix, of the next row, left out
+    four_ahead: float  # by one matrix, of the row four ahead, left out
+
+
+class Moment(NamedTuple):
+    """Both halves of a table after a step of training."""
+
+    step: int
+    first: Share
+    second: Share
+
+
+def load_results() -> list[Run]:
+    """All runs that are stored, in the order in which they ended."""
+    return rows_beside(__file__)
+
+
+def of_kind(runs: list[Run], kind: str) -> list[Run]:
+    """The runs of one kind, by seed."""
+    return sorted((run for run in runs if run["kind"] == kind), key=lambda run: run["seed"])
+
+
+def moments(run: Run) -> list[Moment]:
+    """What was measured of a table along its training, from the start on."""
+    return [Moment(step, Share(*first), Share(*second)) for step, first, second in run["halves"]]
+
+
+def final_table(run: Run) -> Array:
+    """The whole table at the end: (length, width)."""
+    stored = run["table"]
+    flat = unpacked(stored["rows"], 1)
+    return np.asarray(stored["unit"] * flat.reshape(run["seq_len"], -1))

@@ -1,0 +1,181 @@
+"""One run of the experiment "Where places mean something": the same passages, kept or moved.
+
+Published tables of positions are clocks where their texts are not aligned, and are none where the
+same place plays the same part in every text. Here that alone differs. A fixed set of passages of
+verse is read again and again, with some words replaced and some hidden, and a passage stands always
+at the same places, or moves.
+"""
+
+import math
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from experiments import words
+from experiments.clock.foretelling import foretold_ahead, unmoved
+from experiments.clock.run import table_of
+from experiments.clock.tables import packed
+from experiments.common import (
+    TEST_STREAM,
+    TRAINING_STREAM,
+    Results,
+    Size,
+    Stopwatch,
+    made,
+    parameters,
+    train,
+)
+from experiments.encodings import matched_model
+from experiments.stored import Run
+from experiments.words import BATCH, MASK, UNKNOWN, Batch
+
+RESULTS = Results(Path(__file__).parent / "results.jsonl")
+PASSAGES = 500
+MOST = 16  # words by which a passage, or a part of it, is moved at most
+REPLACED = 0.15  # of the words, by others of the text, so that no single word names its passage
+HIDDEN = 9  # words of a window, which are asked for: a seventh, as in the other experiments
+STOPS = (0, 250, 500, 750, 1000, 1500, 2000, 2500, 3000)  # steps after which the table is measured
+
+# What happens to a passage, in each window anew.
+KINDS = {
+    "kept": "stands always at the same places",
+    "moved": "begins up to 16 words later in the passage",
+    "loop": "its second half does: so many words are left out in the middle",
+    "ends": "keeps its places and ends up to 16 words earlier",
+}
+
+
+@dataclass(frozen=True)
+class Setting:
+    """All that one run depends on, besides the code, the text and the versions."""
+
+    kind: str = "kept"
+    text: str = "verse"
+    seq_len: int = 64
+    seed: int = 0
+    steps: int = 3000
+    encoding: str = "add-learned"
+    rate: float = 2e-3
+    warm_up: int = 100
+    optimiser: str = "AdamW"
+    embedding_rate: float = 1.0
+
+    @property
+    def name(self) -> str:
+        return f"{self.encoding} {self.kind} {self.text} steps {self.steps} seed {self.seed}"
+
+    @property
+    def size(self) -> Size:
+        return Size(seq_len=self.seq_len)
+
+
+def places_read(kind: str, length: int, draw: torch.Generator) -> Tensor:
+    """Which word of its passage stands at each place of 32 windows: (windows, length).
+
+    −1 where a passage has ended.
+    """
+    place = torch.arange(length)
+    by = torch.randint(MOST + 1, (BATCH, 1), generator=draw)
+    if kind == "ends":
+        return torch.where(place < length - by, place, -1)
+    moves = {"kept": 0 * place, "moved": 0 * place + 1, "loop": (place >= length // 2).long()}[kind]
+    return place + by * moves
+
+
+def passages(text: Tensor, length: int) -> Tensor:
+    """Passages from all over a text, evenly spaced: (passages, length + MOST)."""
+    starts = torch.arange(PASSAGES) * ((len(text) - length - MOST) // PASSAGES)
+    return text[starts[:, None] + torch.arange(length + MOST)]
+
+
+def batches(setting: Setting, stream: int, steps: int) -> Iterator[Batch]:
+    """Windows of passages, some of whose words are replaced, and others hidden and asked for."""
+    text, length = torch.from_numpy(words.text(setting.text).training), setting.seq_len
+    known = passages(text, length)
+    draw = torch.Generator().manual_seed(stream + setting.seed)
+    for _ in range(steps):
+        which = torch.randint(PASSAGES, (BATCH, 1), generator=draw)
+        read = places_read(setting.kind, length, draw)
+        windows = torch.where(read < 0, UNKNOWN, known[which, read])
+        others = text[torch.randint(len(text), windows.shape, generator=draw)]
+        replaced = (torch.rand(windows.shape, generator=draw) < REPLACED) & (read >= 0)
+        order = torch.rand(windows.shape, generator=draw).masked_fill(read < 0, -1)
+        places = order.topk(HIDDEN).indices + length * torch.arange(BATCH)[:, None]
+        asked, answers = places.flatten(), windows.flatten()[places.flatten()]
+        shown = torch.where(replaced, others, windows).flatten().index_fill(0, asked, MASK)
+        yield Batch(shown.view_as(windows), asked, answers)
+
+
+def run(setting: Setting, device: str = "cpu") -> Run:
+    """Train one model on a device, and measure both halves of its table on the way."""
+    if setting.kind not in KINDS:
+        raise ValueError(f"kind must be one of {', '.join(KINDS)}, got {setting.kind!r}")
+    model = matched_model(setting.encoding, setting.size, seed=setting.seed, causal=False).to(
+        device
+    )
+    noted: dict[str, Any] = {"curve": [], "halves": [], "since": [], "seconds": 0.0}
+    stopwatch = Stopwatch(device)
+
+    def measure(step: int) -> None:
+        table = table_of(model)
+        assert table is not None
+        shares = [
+            [round(share, 4) for share in (unmoved(rows), *map(ahead_in(rows), (1, 4)))]
+            for rows in (table[: len(table) // 2], table[len(table) // 2 :])
+        ]
+        noted["halves"].append([step, *shares])
+
+    def watch(step: int, loss: float) -> None:
+        noted["since"].append(loss)
+        if step % 100 == 0 or step == setting.steps:
+            noted["curve"].append((step, round(sum(noted["since"]) / len(noted["since"]), 4)))
+            noted["since"].clear()
+        if step in STOPS or step == setting.steps:
+            measure(step)
+
+    measure(0)
+    checkpoint = RESULTS.unfinished / f"{setting.name.replace(' ', '_')}.pt"
+    training = to_device(batches(setting, TRAINING_STREAM, setting.steps), device)
+    train(model, training, setting, watch, checkpoint=checkpoint, watched=noted)
+    fresh = list(to_device(batches(setting, TEST_STREAM, 50), device))
+    at_end = words.losses(model, fresh).cpu()
+    checkpoint.unlink(missing_ok=True)
+    table = table_of(model)
+    assert table is not None
+    unit = float(abs(table).max())
+    return {
+        "name": setting.name,
+        **asdict(setting),
+        "parameters": parameters(model),
+        **stopwatch.seconds(),
+        "loss": round(float(at_end.mean()), 5),
+        "standard_error": round(float(at_end.std() / math.sqrt(len(at_end))), 5),
+        "curve": noted["curve"],
+        "halves": noted["halves"],
+        "made": made(device),
+        "table": {"unit": unit, "rows": packed(table / unit)},
+    }
+
+
+def ahead_in(rows: Any) -> Any:
+    """`foretold_ahead` of these rows, by how many rows ahead."""
+    return lambda ahead: foretold_ahead(rows, ahead)
+
+
+def to_device(drawn: Iterator[Batch], device: str) -> Iterator[Batch]:
+    return (Batch(*(part.to(device) for part in batch)) for batch in drawn)
+
+
+# The run that a test makes again, on a text that is at hand.
+SHORT = Setting(kind="loop", steps=60, warm_up=5, text="sonnets")
+
+
+def series() -> dict[str, list[Setting]]:
+    """All runs, by the question that they answer."""
+    return {
+        "kept or moved": [Setting(kind=kind, seed=seed) for seed in range(5) for kind in KINDS],
+    }
