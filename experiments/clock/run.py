@@ -139,8 +139,12 @@ def series() -> dict[str, list[Setting]]:
             Setting(encoding="none", steps=3000, seq_len=128, text="prose"),
             Setting(encoding="none", steps=3000, seq_len=128, task="next"),
             Setting(encoding="none", steps=3000, seq_len=256),
+            Setting(encoding="none", steps=3000, text="prose", task="next"),
         ],
         "prose, long windows": [Setting(text="prose", seq_len=128, seed=s) for s in seeds],
         "next word, long windows": [Setting(task="next", seq_len=128, seed=s) for s in seeds],
+        "next word, prose": [
+            Setting(text="prose", task="next", steps=3000, seed=seed) for seed in seeds
+        ],
         "longest windows": [Setting(seq_len=256, seed=seed) for seed in seeds],
     }
