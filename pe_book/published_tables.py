@@ -1,4 +1,4 @@
-"""Read the tables of positions of five published models, and which of their rows were trained."""
+"""Read the tables of positions of five published models, and which rows look as new ones do."""
 
 import json
 from pathlib import Path
@@ -17,9 +17,10 @@ class PublishedTable(NamedTuple):
     provenance: dict[str, Any]  # the model, what it was trained on, the package, the licence
 
     @property
-    def untouched(self) -> NDArray[np.bool_]:
-        """Which rows are as short as they were drawn: no text of the training has reached them.
+    def as_short_as_new(self) -> NDArray[np.bool_]:
+        """Which rows cannot be told from new ones by their length.
 
+        So it is with rows that no text of the training has reached, and with some that few have.
         A row of d entries with the standard deviation σ has the length σ√d, within 1/√(2d) of it,
         and hardly one in ten thousand is longer by four times that.
         """
@@ -27,13 +28,13 @@ class PublishedTable(NamedTuple):
         longest = self.provenance["start"] * np.sqrt(width) * (1 + 4 / np.sqrt(2 * width))
         return np.asarray(np.linalg.norm(self.rows, axis=1) < longest)
 
-    def pieces(self, length: int, starts: tuple[int, ...] = (1, 60, 200)) -> list[Array]:
-        """Rows in one piece from these places on, as far as the training has reached.
+    def pieces(self, length: int, starts: tuple[int, ...] = (1, 60, 200)) -> dict[int, Array]:
+        """So many rows from each of these places on, where they end before the first short row.
 
-        Row 0 belongs to a sign for the beginning of a text, and stays out.
+        Row 0 belongs to a sign for the beginning of a text, so the first piece begins at 1.
         """
-        reached = int(np.append(np.flatnonzero(self.untouched), len(self.rows))[0])
-        return [self.rows[a : a + length] for a in starts if a + length <= reached]
+        end = int(np.append(np.flatnonzero(self.as_short_as_new), len(self.rows))[0])
+        return {a: self.rows[a : a + length] for a in starts if a + length <= end}
 
 
 def load(folder: str | Path) -> dict[str, PublishedTable]:

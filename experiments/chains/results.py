@@ -2,13 +2,7 @@
 
 from typing import NamedTuple
 
-import numpy as np
-from numpy.typing import NDArray
-
-from experiments.clock.tables import unpacked
 from experiments.stored import Run, rows_beside
-
-Array = NDArray[np.floating]
 
 
 class Share(NamedTuple):
@@ -40,10 +34,3 @@ def of_kind(runs: list[Run], kind: str) -> list[Run]:
 def moments(run: Run) -> list[Moment]:
     """What was measured of a table along its training, from the start on."""
     return [Moment(step, Share(*first), Share(*second)) for step, first, second in run["halves"]]
-
-
-def final_table(run: Run) -> Array:
-    """The whole table at the end: (length, width)."""
-    stored = run["table"]
-    flat = unpacked(stored["rows"], 1)
-    return np.asarray(stored["unit"] * flat.reshape(run["seq_len"], -1))

@@ -12,7 +12,9 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from experiments import words
@@ -37,7 +39,7 @@ RESULTS = Results(Path(__file__).parent / "results.jsonl")
 PASSAGES = 500
 MOST = 16  # words by which a passage, or a part of it, is moved at most
 REPLACED = 0.15  # of the words, by others of the text, so that no single word names its passage
-HIDDEN = 9  # words of a window, which are asked for: a seventh, as in the other experiments
+HIDDEN = 9  # words of a window, which are asked for: a seventh, or more where a passage ends early
 STOPS = (0, 250, 500, 750, 1000, 1500, 2000, 2500, 3000)  # steps after which the table is measured
 
 # What happens to a passage, in each window anew.
@@ -78,17 +80,24 @@ def places_read(kind: str, length: int, draw: torch.Generator) -> Tensor:
 
     −1 where a passage has ended.
     """
-    place = torch.arange(length)
+    place = torch.arange(length).expand(BATCH, length)
     by = torch.randint(MOST + 1, (BATCH, 1), generator=draw)
-    if kind == "ends":
-        return torch.where(place < length - by, place, -1)
-    moves = {"kept": 0 * place, "moved": 0 * place + 1, "loop": (place >= length // 2).long()}[kind]
-    return place + by * moves
+    return {
+        "kept": place,
+        "moved": place + by,
+        "loop": torch.where(place < length // 2, place, place + by),
+        "ends": torch.where(place < length - by, place, -1),
+    }[kind]
 
 
 def passages(text: Tensor, length: int) -> Tensor:
     """Passages from all over a text, evenly spaced: (passages, length + MOST)."""
-    starts = torch.arange(PASSAGES) * ((len(text) - length - MOST) // PASSAGES)
+    apart = (len(text) - length - MOST) // PASSAGES
+    if apart < 1:
+        raise ValueError(
+            f"text must have {PASSAGES + length + MOST} words or more, got {len(text)}"
+        )
+    starts = torch.arange(PASSAGES) * apart
     return text[starts[:, None] + torch.arange(length + MOST)]
 
 
@@ -111,23 +120,22 @@ def batches(setting: Setting, stream: int, steps: int) -> Iterator[Batch]:
 
 
 def run(setting: Setting, device: str = "cpu") -> Run:
-    """Train one model on a device, and measure both halves of its table on the way."""
+    """Train one model on a device, and measure both halves of its table on the way.
+
+    The loss at the end is that of new windows of the same passages, since there are no others.
+    """
     if setting.kind not in KINDS:
         raise ValueError(f"kind must be one of {', '.join(KINDS)}, got {setting.kind!r}")
-    model = matched_model(setting.encoding, setting.size, seed=setting.seed, causal=False).to(
-        device
-    )
-    noted: dict[str, Any] = {"curve": [], "halves": [], "since": [], "seconds": 0.0}
+    model = matched_model(setting.encoding, setting.size, seed=setting.seed, causal=False)
+    model.to(device)
+    if table_of(model) is None:
+        raise ValueError(f"encoding must add a table of positions, got {setting.encoding!r}")
+    noted: dict[str, Any] = {"curve": [], "halves": [], "since": []}
     stopwatch = Stopwatch(device)
 
     def measure(step: int) -> None:
-        table = table_of(model)
-        assert table is not None
-        shares = [
-            [round(share, 4) for share in (unmoved(rows), *map(ahead_in(rows), (1, 4)))]
-            for rows in (table[: len(table) // 2], table[len(table) // 2 :])
-        ]
-        noted["halves"].append([step, *shares])
+        halves = np.split(np.asarray(table_of(model)), 2)
+        noted["halves"].append([step, *map(shares_of, halves)])
 
     def watch(step: int, loss: float) -> None:
         noted["since"].append(loss)
@@ -139,13 +147,12 @@ def run(setting: Setting, device: str = "cpu") -> Run:
 
     measure(0)
     checkpoint = RESULTS.unfinished / f"{setting.name.replace(' ', '_')}.pt"
-    training = to_device(batches(setting, TRAINING_STREAM, setting.steps), device)
+    training = on_device(batches(setting, TRAINING_STREAM, setting.steps), device)
     train(model, training, setting, watch, checkpoint=checkpoint, watched=noted)
-    fresh = list(to_device(batches(setting, TEST_STREAM, 50), device))
-    at_end = words.losses(model, fresh).cpu()
+    new = list(on_device(batches(setting, TEST_STREAM, 50), device))
+    at_end = words.losses(model, new).cpu()
     checkpoint.unlink(missing_ok=True)
-    table = table_of(model)
-    assert table is not None
+    table = np.asarray(table_of(model))
     unit = float(abs(table).max())
     return {
         "name": setting.name,
@@ -161,12 +168,13 @@ def run(setting: Setting, device: str = "cpu") -> Run:
     }
 
 
-def ahead_in(rows: Any) -> Any:
-    """`foretold_ahead` of these rows, by how many rows ahead."""
-    return lambda ahead: foretold_ahead(rows, ahead)
+def shares_of(rows: NDArray[np.float64]) -> list[float]:
+    """The fields of `results.Share` for some rows of a table."""
+    shares = unmoved(rows), foretold_ahead(rows, 1), foretold_ahead(rows, 4)
+    return [round(share, 4) for share in shares]
 
 
-def to_device(drawn: Iterator[Batch], device: str) -> Iterator[Batch]:
+def on_device(drawn: Iterator[Batch], device: str) -> Iterator[Batch]:
     return (Batch(*(part.to(device) for part in batch)) for batch in drawn)
 
 

@@ -3,11 +3,10 @@
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
 from matplotlib.axes import Axes
 from numpy.typing import NDArray
 
-from experiments.clock.hands import DIRECTIONS, explained_pairs
+from experiments.clock.hands import DIRECTIONS, explained_pairs, in_strongest_directions
 from experiments.clock.results import Moment, fastest_control, turned_to
 from pe_book import plots
 
@@ -89,9 +88,12 @@ def draw_foretold(ax: Axes, shares: dict[str, Sequence[Sequence[float]]]) -> Non
 
 
 def draw_foretold_by_place(
-    ax: Axes, tables: dict[str, tuple[Places, Sequence[float]]], ahead: int
+    ax: Axes, tables: dict[str, tuple[Places, NDArray[Any]]], ahead: int
 ) -> None:
-    """How much of a row one matrix foretells from a row before it, by the place in the table."""
+    """How much of a row one matrix foretells from a row before it, by the place in the table.
+
+    ``tables`` has the places and the shares of six tables, in the order of their lines.
+    """
     looks = (
         (plots.INK, "-"),
         (plots.INK, "--"),
@@ -147,7 +149,7 @@ def draw_ring(ax: Axes, moment: Moment, like: Moment) -> None:
 
 def draw_two_directions(ax: Axes, rows: NDArray[Any]) -> None:
     """The rows of a table, joined in their order, in the two directions in which they vary most."""
-    left, sizes, _ = np.linalg.svd(rows - rows.mean(axis=0), full_matrices=False)
-    ax.plot(*(left * sizes)[:, :2].T, "o-", ms=2.5, lw=0.7, color=plots.POSITION)
+    joined = in_strongest_directions(rows, 2)
+    ax.plot(*joined.T, "o-", ms=2.5, lw=0.7, color=plots.POSITION)
     ax.set_aspect("equal")
     ax.axis("off")

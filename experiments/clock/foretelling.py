@@ -60,7 +60,10 @@ def foretold(
 
 
 def foretold_ahead(table: Array, ahead: int = 1, **how: Any) -> float:
-    """The share of each row of a table that one matrix foretells from the row so far before it."""
+    """The share of each row of a table that one matrix foretells from the row so far before it.
+
+    The rows are centred by the mean of all of them, of those that are left out as well.
+    """
     rows = centred(table)
     return foretold(rows[:-ahead], rows[ahead:], **how)
 
@@ -84,33 +87,51 @@ def foretold_by_powers(
     Here the matrix of the next row alone is fitted, by least squares in the strongest directions of
     the rows that are used for it, and its square stands for two rows ahead, and so forth. Neither
     the directions, nor the mean, nor the matrix have seen the rows that are foretold, or a step to
-    or from one of them.
+    or from one of them. The share is of the squares about the mean of the others, which are more
+    than those of `foretold_ahead`: here a row's distance from its own mean counts too.
     """
     rows = np.asarray(table)
     found = []
     for ahead in aheads:
         missed = whole = 0.0
-        starts = np.arange(len(rows) - ahead)
-        for here in np.array_split(starts, pieces):
-            hidden = np.zeros(len(rows), bool)
-            hidden[here + ahead] = True
-            step = np.flatnonzero(~hidden[:-1] & ~hidden[1:])
-            used = np.union1d(step, step + 1)
-            centre = rows[used].mean(axis=0)
-            strongest = np.linalg.svd(rows[used] - centre, full_matrices=False)[2][:directions]
-            inside = (rows - centre) @ strongest.T
-            matrix = np.linalg.lstsq(inside[step], inside[step + 1], rcond=None)[0]
-            told = inside[here] @ np.linalg.matrix_power(matrix, ahead) @ strongest
-            missed += float(np.sum((rows[here + ahead] - centre - told) ** 2))
+        for here in np.array_split(np.arange(len(rows) - ahead), pieces):
+            told, centre = told_by_powers(rows, here, ahead, directions)
+            missed += float(np.sum((rows[here + ahead] - told) ** 2))
             whole += float(np.sum((rows[here + ahead] - centre) ** 2))
         found.append(1 - missed / whole)
     return found
 
 
+def told_by_powers(
+    rows: Array, here: NDArray[np.int_], ahead: int, directions: int
+) -> tuple[Array, Array]:
+    """What a power of the matrix of the next row says of the rows so far ahead of some.
+
+    The second result is the mean of the rows that were used, the first guess without any matrix.
+    """
+    hidden = np.zeros(len(rows), bool)
+    hidden[here + ahead] = True
+    step = np.flatnonzero(~hidden[:-1] & ~hidden[1:])
+    used = np.union1d(step, step + 1)
+    centre = rows[used].mean(axis=0)
+    strongest = np.linalg.svd(rows[used] - centre, full_matrices=False)[2][:directions]
+    inside = (rows - centre) @ strongest.T
+    matrix = np.linalg.lstsq(inside[step], inside[step + 1], rcond=None)[0]
+    told = inside[here] @ np.linalg.matrix_power(matrix, ahead) @ strongest + centre
+    return np.asarray(told), np.asarray(centre)
+
+
 def foretold_by_place(
-    table: Array, ahead: int, *, piece: int = 32, every: int = 8, first: int = 1
+    table: Array, ahead: int, *, piece: int = 32, every: int = 8, first: int = 0
 ) -> tuple[NDArray[np.int_], Array]:
-    """`foretold_ahead` in pieces of so many rows: the middle of each piece, and its share."""
+    """`foretold_ahead` in pieces of so many rows: the middle of each piece, and its share.
+
+    The pieces begin ``every`` so many rows, from the row ``first`` on.
+    """
+    if first + piece > len(table):
+        raise ValueError(
+            f"piece must be at most {len(table) - first}, the rows from {first} on, got {piece}"
+        )
     starts = np.arange(first, len(table) - piece + 1, every)
     shares = [foretold_ahead(table[start : start + piece], ahead) for start in starts]
     return starts + piece // 2, np.array(shares)

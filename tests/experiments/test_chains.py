@@ -12,7 +12,9 @@ from experiments import words
 from experiments.chains import figures, results
 from experiments.chains import run as experiment
 from experiments.clock.foretelling import foretold_ahead
+from experiments.clock.results import final_table
 from experiments.words import MASK, UNKNOWN
+from pe_book import plots
 
 LENGTH = 64
 
@@ -55,6 +57,46 @@ def test_hidden_words_are_those_of_the_passage(kind: str) -> None:
     assert 0.08 < other < experiment.REPLACED + 0.03
 
 
+def test_passages_are_words_of_the_text_from_all_over_it() -> None:
+    text = torch.arange(10_000)
+    known = experiment.passages(text, LENGTH)
+    assert known.shape == (experiment.PASSAGES, LENGTH + experiment.MOST)
+    assert (known.diff(dim=1) == 1).all()  # consecutive words
+    apart = known[:, 0].diff()
+    assert (apart == apart[0]).all()
+    assert known[-1, -1] > 9_500
+    with pytest.raises(ValueError, match="text must have 580 words or more, got 500"):
+        experiment.passages(text[:500], LENGTH)
+
+
+def test_windows_differ_from_step_to_step_seed_to_seed_and_stream_to_stream() -> None:
+    def first(seed: int, stream: int) -> list[torch.Tensor]:
+        setting = replace(experiment.SHORT, seed=seed)
+        return [batch.tokens for batch in experiment.batches(setting, stream, 2)]
+
+    again, same = first(0, 0), first(0, 0)
+    assert all(torch.equal(one, other) for one, other in zip(again, same, strict=True))
+    others = [again[1], first(1, 0)[0], first(0, 7)[0]]
+    assert all(not torch.equal(again[0], other) for other in others)
+
+
+def test_a_window_asks_for_nine_words_and_replaces_some_by_many_others() -> None:
+    (batch,) = experiment.batches(experiment.SHORT, 0, 1)
+    assert batch.tokens.shape == (words.BATCH, LENGTH)
+    asked = batch.target_indices.view(words.BATCH, -1) // LENGTH
+    assert (asked == torch.arange(words.BATCH)[:, None]).all()
+    assert asked.shape[1] == experiment.HIDDEN == 9
+    (kept,) = experiment.batches(replace(experiment.SHORT, kind="kept"), 0, 1)
+    text = torch.from_numpy(words.text("sonnets").training)
+    known = experiment.passages(text, LENGTH)[:, :LENGTH]
+    alike = (kept.tokens[:, None] == known).sum(dim=2)
+    assert (alike.max(dim=1).values > 0.6 * LENGTH).all()
+    assert len(set(alike.argmax(dim=1).tolist())) > 20  # of 32 windows
+    nearest = known[alike.argmax(dim=1)]
+    replaced = kept.tokens[(kept.tokens != nearest) & (kept.tokens != MASK)]
+    assert len(set(replaced.tolist())) > 50
+
+
 def test_a_kind_that_is_none_is_named() -> None:
     with pytest.raises(ValueError, match="kind must be one of kept, moved, loop, ends"):
         experiment.run(replace(experiment.SHORT, kind="still"))
@@ -73,22 +115,36 @@ def test_a_stored_run_is_made_again() -> None:
         assert now == then
 
 
-def test_the_stored_table_is_the_one_that_was_measured() -> None:
-    for run in experiment.RESULTS.rows()[:4]:
-        table = results.final_table(run)
+def test_the_stored_tables_are_those_that_were_measured() -> None:
+    runs = experiment.RESULTS.rows()
+    assert {run["kind"] for run in runs} == set(experiment.KINDS)
+    for run in (results.of_kind(runs, kind)[-1] for kind in experiment.KINDS):
         *_, end = results.moments(run)
-        half = len(table) // 2
-        for rows, share in ((table[:half], end.first), (table[half:], end.second)):
+        halves = np.split(final_table(run), 2)
+        for rows, share in zip(halves, (end.first, end.second), strict=True):
             assert foretold_ahead(rows) == pytest.approx(share.next_row, abs=5e-3)
+            assert foretold_ahead(rows, 4) == pytest.approx(share.four_ahead, abs=5e-3)
+
+
+def test_a_table_of_positions_is_needed() -> None:
+    with pytest.raises(ValueError, match="encoding must add a table of positions, got 'rotary'"):
+        experiment.run(replace(experiment.SHORT, encoding="rotary"))
 
 
 def test_figure_has_a_mark_for_each_half_and_its_start() -> None:
     runs = experiment.RESULTS.rows()
     drawn, ax = plt.subplots()
     figures.draw_halves(ax, runs, dict.fromkeys(experiment.KINDS, ""))
-    shown = np.concatenate([np.asarray(line.get_ydata()) for line in ax.lines[: 4 * len(runs)]])
-    ends = [results.moments(run)[-1] for run in runs]
-    for end in ends:
-        assert end.first.next_row in shown
-        assert end.second.next_row in shown
+    shown = {
+        (round(float(x[0])), line.get_marker(), line.get_color(), y[0])
+        for line in ax.lines
+        if len(x := np.asarray(line.get_xdata())) == 1 and len(y := np.asarray(line.get_ydata()))
+    }
+    for at, kind in enumerate(experiment.KINDS):
+        for run in results.of_kind(runs, kind):
+            begin, *_, end = results.moments(run)
+            for moment, colour in ((begin, plots.LIGHT_GREY), (end, plots.POSITION)):
+                assert (at, "o", colour, moment.first.next_row) in shown
+                assert (at, "s", colour, moment.second.next_row) in shown
+    assert len(shown) == 4 * len(runs)
     plt.close(drawn)

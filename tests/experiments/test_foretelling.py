@@ -15,6 +15,7 @@ from experiments.clock.foretelling import (
     reach,
     ridge_matrix,
     shuffled_phases,
+    told_by_powers,
     unmoved,
 )
 from experiments.clock.hands import KINDS
@@ -36,13 +37,14 @@ def losing(keep: float, length: int) -> NDArray[np.float64]:
     return np.array(rows)
 
 
-def test_a_ridge_matrix_is_that_of_least_squares_with_rows_added() -> None:
+@pytest.mark.parametrize(("count", "width"), [(20, 6), (6, 20)])
+def test_a_ridge_matrix_is_that_of_least_squares_with_rows_added(count: int, width: int) -> None:
     """The ridge is the same as rows of λ^½ times the identity whose answer is 0."""
     draw = draws()
-    rows, others = draw.standard_normal((2, 20, 6))
-    extra = np.sqrt(0.3 * np.trace(rows.T @ rows) / 6) * np.eye(6)
+    rows, others = draw.standard_normal((2, count, width))
+    extra = np.sqrt(0.3 * np.trace(rows.T @ rows) / width) * np.eye(width)
     expected = np.linalg.lstsq(
-        np.vstack([rows, extra]), np.vstack([others, np.zeros((6, 6))]), rcond=None
+        np.vstack([rows, extra]), np.vstack([others, np.zeros((width, width))]), rcond=None
     )[0]
     np.testing.assert_allclose(ridge_matrix(rows, others, 0.3), expected, atol=1e-12)
 
@@ -109,12 +111,44 @@ def test_the_piece_in_which_a_clock_begins_is_found() -> None:
     assert max(shares[:3]) < 0.2 < 0.8 < min(shares[4:])
 
 
+def sinusoids_in(width: int, length: int = 64) -> NDArray[np.float64]:
+    """Rows of three hands in so many dimensions."""
+    hands = pe.sinusoidal_table(length, 6, base=20, dtype=np.float64)
+    return hands @ draws().standard_normal((6, width))
+
+
 def test_the_powers_of_one_matrix_foretell_a_clock_and_nothing_of_noise() -> None:
-    hands = pe.sinusoidal_table(64, 6, base=20, dtype=np.float64)
-    clock = hands @ draws().standard_normal((6, 40))
-    assert min(foretold_by_powers(clock, (1, 2, 4, 8))) > 0.95
+    assert min(foretold_by_powers(sinusoids_in(40), (1, 2, 4, 8))) > 0.95
     noise = draws().standard_normal((64, 40))
     assert max(foretold_by_powers(noise, (1, 2, 4, 8))) < 0.05
-    slipping = losing(0.7, 64)  # foretold one row ahead by far better than eight
-    near, far = foretold_by_powers(slipping, (1, 8), directions=20)
-    assert near > far
+
+
+def test_powers_fail_where_each_distance_has_a_matrix_of_its_own() -> None:
+    """Two clocks that take turns: two rows on is a matrix, and it is no square of one."""
+    turn = np.linalg.qr(draws(2).standard_normal((40, 40)))[0]
+    other = [draws(1).standard_normal(40)]
+    while len(other) < 32:
+        other.append(other[-1] @ turn)
+    mixed = np.empty((64, 40))
+    mixed[::2], mixed[1::2] = sinusoids_in(40)[:32], np.array(other)
+    (powers,) = foretold_by_powers(mixed, (2,), directions=12)
+    assert powers < 0.3
+    assert foretold_ahead(mixed, 2) > powers + 0.2
+
+
+def test_powers_have_not_seen_the_rows_that_they_foretell() -> None:
+    """With other rows there, the same is foretold; with others just before, something else."""
+    table, here = losing(0.9, 64), np.arange(24, 32)
+    said, centre = told_by_powers(table, here, 8, 4)
+    other = table.copy()
+    other[here + 8] = draws(1).standard_normal((8, 32))
+    again = told_by_powers(other, here, 8, 4)
+    np.testing.assert_array_equal(said, again[0])
+    np.testing.assert_array_equal(centre, again[1])
+    other[10] += 1
+    assert np.abs(told_by_powers(other, here, 8, 4)[0] - said).max() > 1e-3
+
+
+def test_a_piece_that_is_longer_than_the_table_is_refused() -> None:
+    with pytest.raises(ValueError, match="piece must be at most 20, the rows from 4 on, got 32"):
+        foretold_by_place(draws().standard_normal((24, 6)), 1, first=4)
