@@ -30,7 +30,8 @@ OPENING = re.compile(
 TITLE = re.compile(r"^# .+$", re.MULTILINE)
 NUMBER = r"\d+|two|three|four|five|six|seven|eight|nine|ten|twelve|fifteen|twenty"
 MARK = re.compile(
-    rf"proved|computed|(?:{NUMBER}) seeds, small models|one trained model|read in the code"
+    rf"proved|computed|(?:{NUMBER}) seeds, small models|read in the code"
+    rf"|one trained model|(?:{NUMBER}) trained models"
 )
 
 
