@@ -105,7 +105,7 @@ def draw_foretold_by_place(
     for (name, (places, shares)), (colour, style) in zip(tables.items(), looks, strict=True):
         ax.plot(places, shares, style, color=colour, label=name)
     ax.axhline(0, color=plots.GREY, lw=0.5)
-    ax.set(xlabel="place", ylabel=f"share foretold, {ahead} rows ahead", ylim=(-0.2, 1))
+    ax.set(xlabel="place", ylabel=f"share foretold, {ahead} rows ahead", ylim=(-0.5, 1))
 
 
 def draw_order(
