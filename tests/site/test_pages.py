@@ -143,7 +143,8 @@ MARK_LOOKS = """() => {
   for (const text of looks.values()) text.dataset.look = "";
   const formulas = [...document.querySelectorAll("mjx-container:not([display])")];
   for (const formula of formulas.slice(1))
-    if (!formula.querySelector("[data-look]")) formula.textContent = "formula";
+    if (!formula.querySelector("[data-look]"))
+      for (const part of formula.children) part.textContent = "formula";
 }"""
 RUN_AXE = """(rules) => {
   axe.configure({ rules: [{ id: "color-contrast", selector: "[data-look]" }] });

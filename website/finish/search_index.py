@@ -46,17 +46,19 @@ WORD = re.compile(r"\b[^\W\d]\w+")
 RELATIONS = "=≠≈<>≤≥≪≫∈∼→⟺"
 ACCENTS = ("mover", "munder", "munderover")
 
-# What no reader searches for: live figures, folded source, what cells printed, the page's own ends;
-# and what stands behind the last sentence of a paragraph. Nor is read what a picture says to those
-# who do not see it: the words around it say what it is about.
+# What no reader searches for: live figures, folded source, what cells printed, solutions of
+# exercises, the page's own ends; and what stands behind the last sentence of a paragraph. Nor is
+# read what a picture says to those who do not see it: the words around it say what it is about.
 FURNITURE = """script, style, svg, .headerlink, .caption-number, .section-number, .live,
     .cell_output > :not(figure), .cell-mark, .checked-by-running, .reading-line,
     details.hide, .toctree-wrapper, .bd-sidenav, #references, #what-comes-next, .citation .label,
+    .solution,
     .finding > .grade, p > a:last-child[href*='korean.html#']"""
 # Pages of which each place is quoted with its opening alone: what the cells of checks test and what
 # the archive says of claims would outweigh the chapters. The opening is as many sentences as fit,
 # and one at least.
 BRIEF_PAGES = ("book/checks/", "book/sources")
+UNREAD_THERE = "pre, figcaption, .proof-text"
 OPENING = re.compile(r"(?:.{1,100}|.*?)[.?!][)”]*(?=\s|$)")
 # What is searched but never quoted, since it does not stand alone.
 UNQUOTED = "figure, table, pre, .exercise, .solution, .proof-text"
@@ -107,12 +109,12 @@ def read_page(text: str, brief: bool = False) -> dict[str, Any]:
     """The title of an article, and its places: each with its names, its prose, its other words.
 
     Of a brief page the prose is an opening. It is found by its words all the same, but for those of
-    its code.
+    its code, its captions and its proofs.
     """
     article = BeautifulSoup(DRAWN.sub(formula_as_line, PICTURE.sub("", text)), "html.parser")
     for paragraph in article.select("dl.glossary > dd > p:not(:first-of-type)"):
         paragraph.decompose()  # where to read more, which the search says better
-    for part in article.select(f"{FURNITURE}, pre" if brief else FURNITURE):
+    for part in article.select(f"{FURNITURE}, {UNREAD_THERE}" if brief else FURNITURE):
         part.decompose()
     drop_aims(article)
     name_definitions(article)
