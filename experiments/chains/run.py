@@ -1,9 +1,9 @@
 """One run of the experiment "Where places mean something": the same passages, kept or moved.
 
-Published tables of positions are clocks where their texts are not aligned, and are none where the
-same place plays the same part in every text. Here that alone differs. A fixed set of passages of
-verse is read again and again, with some words replaced and some hidden, and a passage stands always
-at the same places, or moves.
+Published tables of positions suggest that a table becomes a clock where the same place does not
+play the same part in every text. Here that alone differs. A fixed set of passages of verse is read
+again and again, with some words replaced and some hidden, and a passage stands always at the same
+places, or moves.
 """
 
 import math

@@ -1,6 +1,7 @@
-"""Make book/data/published_tables: the tables of positions of trained models from packages of PyPI.
+r"""Make book/data/published_tables: tables of positions of trained models, from packages of PyPI.
 
-    pip download --no-deps -d wheels rxnfp==0.1.0 rxnmapper==0.4.3 antiberty==0.1.3 sapiens==1.0.2
+    pip download --no-deps --only-binary :all: -d wheels \
+        rxnfp==0.1.0 rxnmapper==0.4.3 antiberty==0.1.3 sapiens==1.0.2
     .venv/bin/python book/data/published_tables/extract.py wheels
 
 Nothing is installed, and no code of a package is run: the weights are read out of the wheels. Each
