@@ -253,8 +253,13 @@ def run_notebook(path: Path) -> tuple[NotebookNode, float]:
     """
     notebook: NotebookNode = nbformat.read(path, as_version=4)
     started = time.perf_counter()
-    # Times in the metadata of a cell would make it another cell for the cache.
-    nbclient.execute(notebook, cwd=str(path.parent), timeout=MOST_SECONDS, record_timing=False)
+    nbclient.execute(
+        notebook,
+        cwd=str(path.parent),
+        timeout=MOST_SECONDS,
+        record_timing=False,  # times in its metadata would make a cell another one for the cache
+        extra_arguments=["--log-level=ERROR"],  # else each kernel warns that it is not encrypted
+    )
     seconds = time.perf_counter() - started
     CoalesceStreamsPreprocessor().preprocess(notebook, {})
     return notebook, seconds
