@@ -1,4 +1,4 @@
-"""`python -m experiments.chains`: is a table a clock where places mean nothing by themselves?"""
+"""`python -m experiments.chains`: which texts leave the step of a clock in a table?"""
 
 from experiments.chains.run import RESULTS, SHORT, run, series
 from experiments.common import command

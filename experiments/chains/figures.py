@@ -1,4 +1,4 @@
-"""Figures of the experiment on places that mean something, for the pages of the book."""
+"""Figures of the experiment on texts that move, for the pages of the book."""
 
 from matplotlib.axes import Axes
 
@@ -9,13 +9,14 @@ from pe_book import plots
 HALVES = {"first": "o", "second": "s"}
 
 
-def draw_halves(ax: Axes, runs: list[Run], names: dict[str, str]) -> None:
+def draw_halves(ax: Axes, runs: list[Run], names: dict[tuple[str, int], str]) -> None:
     """How much of the next row is foretold at the end, by kind and half. A mark is a seed.
 
-    ``names`` says what each kind is called. Grey marks are the tables as they were drawn.
+    ``names`` says what each kind is called, with the number of words by which it moves at most.
+    Grey marks are the tables as they were drawn.
     """
-    for at, kind in enumerate(names):
-        for run in of_kind(runs, kind):
+    for at, (kind, most) in enumerate(names):
+        for run in of_kind(runs, kind, most=most):
             begin, *_, end = moments(run)
             for shift, (half, mark) in zip((-0.15, 0.15), HALVES.items(), strict=True):
                 for moment, colour in ((begin, plots.LIGHT_GREY), (end, plots.POSITION)):

@@ -1,4 +1,4 @@
-"""What the experiment on places that mean something has stored. Needs no PyTorch."""
+"""What the experiment on texts that move has stored. Needs no PyTorch."""
 
 from typing import NamedTuple
 
@@ -26,9 +26,13 @@ def load_results() -> list[Run]:
     return rows_beside(__file__)
 
 
-def of_kind(runs: list[Run], kind: str) -> list[Run]:
+def of_kind(
+    runs: list[Run], kind: str, *, most: int = 16, encoding: str = "add-learned"
+) -> list[Run]:
     """The runs of one kind, by seed."""
-    return sorted((run for run in runs if run["kind"] == kind), key=lambda run: run["seed"])
+    wanted = kind, most, encoding
+    found = [run for run in runs if (run["kind"], run["most"], run["encoding"]) == wanted]
+    return sorted(found, key=lambda run: run["seed"])
 
 
 def moments(run: Run) -> list[Moment]:

@@ -1,4 +1,4 @@
-"""One run of the experiment "Where places mean something": the same passages, kept or moved.
+"""One run of the experiment "Texts that move": the same passages, kept, shifted or exchanged.
 
 Published tables of positions suggest that a table becomes a clock where the same place does not
 play the same part in every text. Here that alone differs. A fixed set of passages of verse is read
@@ -8,7 +8,7 @@ places, or moves.
 
 import math
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
 
@@ -37,7 +37,8 @@ from experiments.words import BATCH, MASK, UNKNOWN, Batch
 
 RESULTS = Results(Path(__file__).parent / "results.jsonl")
 PASSAGES = 500
-MOST = 16  # words by which a passage, or a part of it, is moved at most
+MOST = 16  # words by which a passage, or a part of it, is moved at most, where it is not said
+ORDER_STREAM = 3_000_000  # seeds of the orders of *mixed* begin here, apart from those of windows
 REPLACED = 0.15  # of the words, by others of the text, so that no single word names its passage
 HIDDEN = 9  # words of a window, which are asked for: a seventh, or more where a passage ends early
 STOPS = (0, 250, 500, 750, 1000, 1500, 2000, 2500, 3000)  # steps after which the table is measured
@@ -48,6 +49,7 @@ KINDS = {
     "moved": "begins up to 16 words later in the passage",
     "loop": "its second half does: so many words are left out in the middle",
     "ends": "keeps its places and ends up to 16 words earlier",
+    "mixed": "stands in one of 17 orders of its words, each drawn at random once",
 }
 
 
@@ -58,6 +60,7 @@ class Setting:
     kind: str = "kept"
     text: str = "verse"
     seq_len: int = 64
+    most: int = MOST
     seed: int = 0
     steps: int = 3000
     encoding: str = "add-learned"
@@ -68,47 +71,62 @@ class Setting:
 
     @property
     def name(self) -> str:
-        return f"{self.encoding} {self.kind} {self.text} steps {self.steps} seed {self.seed}"
+        moved = f"{self.kind} by {self.most}"
+        return f"{self.encoding} {moved} {self.text} steps {self.steps} seed {self.seed}"
 
     @property
     def size(self) -> Size:
         return Size(seq_len=self.seq_len)
 
 
-def places_read(kind: str, length: int, draw: torch.Generator) -> Tensor:
+def places_read(setting: Setting, draw: torch.Generator) -> Tensor:
     """Which word of its passage stands at each place of 32 windows: (windows, length).
 
     −1 where a passage has ended.
     """
+    length = setting.seq_len
     place = torch.arange(length).expand(BATCH, length)
-    by = torch.randint(MOST + 1, (BATCH, 1), generator=draw)
+    by = torch.randint(setting.most + 1, (BATCH, 1), generator=draw)
     return {
         "kept": place,
         "moved": place + by,
         "loop": torch.where(place < length // 2, place, place + by),
         "ends": torch.where(place < length - by, place, -1),
-    }[kind]
+        "mixed": orders(setting)[by[:, 0]],
+    }[setting.kind]
+
+
+def orders(setting: Setting) -> Tensor:
+    """The orders of a passage in the kind *mixed*: (most + 1, length). Each seed has its own."""
+    draw = torch.Generator().manual_seed(ORDER_STREAM + setting.seed)
+    drawn = (torch.randperm(setting.seq_len, generator=draw) for _ in range(setting.most + 1))
+    return torch.stack(list(drawn))
+
+
+def exchange(run: Run) -> tuple[NDArray[np.int_], NDArray[np.int_]]:
+    """At which place each word of a passage stands in the first two orders of a *mixed* run."""
+    setting = Setting(**{field.name: run[field.name] for field in fields(Setting)})
+    first, second = orders(setting)[:2].argsort(dim=1).numpy()
+    return first, second
 
 
 def passages(text: Tensor, length: int) -> Tensor:
-    """Passages from all over a text, evenly spaced: (passages, length + MOST)."""
-    apart = (len(text) - length - MOST) // PASSAGES
+    """Passages from all over a text, evenly spaced: (passages, length)."""
+    apart = (len(text) - length) // PASSAGES
     if apart < 1:
-        raise ValueError(
-            f"text must have {PASSAGES + length + MOST} words or more, got {len(text)}"
-        )
+        raise ValueError(f"text must have {PASSAGES + length} words or more, got {len(text)}")
     starts = torch.arange(PASSAGES) * apart
-    return text[starts[:, None] + torch.arange(length + MOST)]
+    return text[starts[:, None] + torch.arange(length)]
 
 
 def batches(setting: Setting, stream: int, steps: int) -> Iterator[Batch]:
     """Windows of passages, some of whose words are replaced, and others hidden and asked for."""
     text, length = torch.from_numpy(words.text(setting.text).training), setting.seq_len
-    known = passages(text, length)
+    known = passages(text, length + setting.most)
     draw = torch.Generator().manual_seed(stream + setting.seed)
     for _ in range(steps):
         which = torch.randint(PASSAGES, (BATCH, 1), generator=draw)
-        read = places_read(setting.kind, length, draw)
+        read = places_read(setting, draw)
         windows = torch.where(read < 0, UNKNOWN, known[which, read])
         others = text[torch.randint(len(text), windows.shape, generator=draw)]
         replaced = (torch.rand(windows.shape, generator=draw) < REPLACED) & (read >= 0)
@@ -128,14 +146,17 @@ def run(setting: Setting, device: str = "cpu") -> Run:
         raise ValueError(f"kind must be one of {', '.join(KINDS)}, got {setting.kind!r}")
     model = matched_model(setting.encoding, setting.size, seed=setting.seed, causal=False)
     model.to(device)
-    if table_of(model) is None:
-        raise ValueError(f"encoding must add a table of positions, got {setting.encoding!r}")
+    if table_of(model) is None and setting.encoding != "none":
+        raise ValueError(
+            f"encoding must be none or add a table of positions, got {setting.encoding!r}"
+        )
     noted: dict[str, Any] = {"curve": [], "halves": [], "since": []}
     stopwatch = Stopwatch(device)
 
     def measure(step: int) -> None:
-        halves = np.split(np.asarray(table_of(model)), 2)
-        noted["halves"].append([step, *map(shares_of, halves)])
+        if (table := table_of(model)) is not None:
+            halves = np.split(np.asarray(table), 2)
+            noted["halves"].append([step, *map(shares_of, halves)])
 
     def watch(step: int, loss: float) -> None:
         noted["since"].append(loss)
@@ -152,8 +173,6 @@ def run(setting: Setting, device: str = "cpu") -> Run:
     new = list(on_device(batches(setting, TEST_STREAM, 50), device))
     at_end = words.losses(model, new).cpu()
     checkpoint.unlink(missing_ok=True)
-    table = np.asarray(table_of(model))
-    unit = float(abs(table).max())
     return {
         "name": setting.name,
         **asdict(setting),
@@ -164,8 +183,14 @@ def run(setting: Setting, device: str = "cpu") -> Run:
         "curve": noted["curve"],
         "halves": noted["halves"],
         "made": made(device),
-        "table": {"unit": unit, "rows": packed(table / unit)},
+        "table": None if table_of(model) is None else stored(np.asarray(table_of(model))),
     }
+
+
+def stored(table: NDArray[np.float64]) -> dict[str, Any]:
+    """All of a table, as numbers of 16 bits in a unit of its own."""
+    unit = float(abs(table).max())
+    return {"unit": unit, "rows": packed(table / unit)}
 
 
 def shares_of(rows: NDArray[np.float64]) -> list[float]:
@@ -185,5 +210,20 @@ SHORT = Setting(kind="loop", steps=60, warm_up=5, text="sonnets")
 def series() -> dict[str, list[Setting]]:
     """All runs, by the question that they answer."""
     return {
-        "kept or moved": [Setting(kind=kind, seed=seed) for seed in range(5) for kind in KINDS],
+        "kept or moved": [
+            Setting(kind=kind, seed=seed)
+            for seed in range(5)
+            for kind in ("kept", "moved", "loop", "ends")
+        ],
+        "moved or mixed": [
+            Setting(kind=kind, most=1, seed=seed)
+            for seed in range(5)
+            for kind in ("mixed", "moved")
+        ],
+        "seventeen orders": [Setting(kind="mixed", seed=seed) for seed in range(5)],
+        "without positions": [
+            Setting(kind=kind, encoding="none", seed=seed)
+            for seed in range(3)
+            for kind in ("kept", "moved")
+        ],
     }

@@ -6,6 +6,7 @@ from typing import Any
 from matplotlib.axes import Axes
 from numpy.typing import NDArray
 
+from experiments.clock.foretelling import left_of
 from experiments.clock.hands import DIRECTIONS, explained_pairs, in_strongest_directions
 from experiments.clock.results import Moment, fastest_control, turned_to
 from pe_book import plots
@@ -85,6 +86,19 @@ def draw_foretold(ax: Axes, shares: dict[str, Sequence[Sequence[float]]]) -> Non
     ax.axhline(0, color=plots.GREY, lw=0.5)
     ax.set(xlabel="rows ahead", ylabel="share foretold, left out", ylim=(-0.5, 1))
     ax.set_xticks([1, 4, 8, 12, 16])
+
+
+def draw_keeping_time(ax: Axes, curves: Sequence[Sequence[float]]) -> None:
+    """Of what one matrix foretells of the next row, the part that it still does further ahead.
+
+    A line is a table, and the dots stand at four rows ahead.
+    """
+    for curve in curves:
+        part = left_of(curve)
+        ax.plot(range(1, len(part) + 1), part, color=plots.POSITION, lw=1.3)
+        ax.plot(4, part[3], "o", ms=4, color=plots.POSITION)
+    ax.axhline(0, color=plots.GREY, lw=0.5)
+    ax.set(xlabel="rows ahead", ylim=(-0.3, 1.05), xticks=[1, 4, 8, 12, 16])
 
 
 def draw_foretold_by_place(

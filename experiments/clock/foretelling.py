@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 Array = NDArray[np.floating]
+Places = NDArray[np.int_]
 
 PIECES = 8  # of the table, each foretold by the matrix of the others
 PENALTY = 0.3  # of the mean square of a dimension, times the number of rows
@@ -57,6 +58,30 @@ def foretold(
         matrix = ridge_matrix(rows[~here], others[~here], penalty)
         missed += float(np.sum((others[here] - rows[here] @ matrix) ** 2))
     return 1 - missed / float(np.sum(others**2))
+
+
+def foretold_by_likeness(rows: Array, others: Array, *, pieces: int = PIECES) -> float:
+    """The share of the squares of ``others`` that ``rows`` foretell, times one fixed number.
+
+    As `foretold`, but for the matrix: what rows foretell because they are like the others.
+    """
+    piece = np.arange(len(rows)) * pieces // len(rows)
+    missed = 0.0
+    for number in range(pieces):
+        here = piece == number
+        factor = np.sum(rows[~here] * others[~here]) / np.sum(rows[~here] ** 2)
+        missed += float(np.sum((others[here] - factor * rows[here]) ** 2))
+    return 1 - missed / float(np.sum(others**2))
+
+
+def likeness(table: Array, places: Places, others: Places) -> float:
+    """The cosine of the rows at some places with those at others, all of them taken as one vector.
+
+    The rows are centred by the mean of all rows of the table.
+    """
+    rows = centred(table)
+    one, other = rows[places], rows[others]
+    return float(np.sum(one * other) / np.sqrt(np.sum(one**2) * np.sum(other**2)))
 
 
 def foretold_ahead(table: Array, ahead: int = 1, **how: Any) -> float:
@@ -140,6 +165,15 @@ def foretold_by_place(
 def reach(shares: Sequence[float], share: float = 0.5) -> int:
     """How many rows ahead at least this share is foretold, without a gap from the next row on."""
     return next((rows for rows, found in enumerate(shares) if found < share), len(shares))
+
+
+def left_of(shares: Sequence[float]) -> list[float]:
+    """Of what is foretold of the next row, the part that still is of the rows after it.
+
+    Noise on each row lowers all shares alike, and cancels here: what is left is what a clock loses
+    from row to row. Proved on the page of checks "Where a clock comes from".
+    """
+    return [share / shares[0] for share in shares]
 
 
 def shuffled_phases(table: Array, draw: np.random.Generator) -> Array:

@@ -1,4 +1,4 @@
-"""One run of the experiment "A clock that nobody built": a table drawn at random is trained."""
+"""One run of the experiment "Where a clock comes from": a table drawn at random is trained."""
 
 import math
 from dataclasses import asdict, dataclass

@@ -9,8 +9,11 @@ from experiments.clock.foretelling import (
     foretold,
     foretold_ahead,
     foretold_along,
+    foretold_by_likeness,
     foretold_by_place,
     foretold_by_powers,
+    left_of,
+    likeness,
     power,
     reach,
     ridge_matrix,
@@ -76,6 +79,30 @@ def test_a_clock_that_loses_time_is_foretold_as_far_as_it_keeps_it() -> None:
     assert found == pytest.approx([0.88 ** (2 * k) for k in (1, 2, 3, 4)], abs=0.05)
     assert reach(found) == 2
     assert reach([0.9, 0.4, 0.6]) == 1
+
+
+def test_noise_on_each_row_is_not_what_a_clock_loses() -> None:
+    """It lowers what is foretold, of every row alike, and leaves the part of the next row as is."""
+    clock, noise = losing(0.97, 2000), draws(1).standard_normal((2000, 32))
+    clean = foretold_along(clock, 6, penalty=1e-3)
+    noisy = foretold_along(0.9**0.5 * clock + 0.1**0.5 * noise, 6, penalty=1e-3)
+    assert noisy[0] < clean[0] - 0.1
+    assert left_of(noisy) == pytest.approx(left_of(clean), abs=0.05)
+    assert left_of(clean) == pytest.approx([0.97 ** (2 * k) for k in range(6)], abs=0.05)
+
+
+def test_likeness_foretells_what_a_number_does_and_no_turn() -> None:
+    rows, noise = draws().standard_normal((2, 400, 6))
+    alike = 0.8 * rows + 0.6 * noise
+    table, places = np.vstack([rows, alike]), np.arange(400)
+    assert likeness(table, places, places + 400) == pytest.approx(0.8, abs=0.03)
+    assert foretold_by_likeness(rows, alike) == pytest.approx(0.64, abs=0.05)
+    assert foretold(rows, alike, penalty=1e-6) == pytest.approx(0.64, abs=0.05)
+    turned = rows @ np.linalg.qr(draws(1).standard_normal((6, 6)))[0]
+    turned -= rows * np.sum(turned * rows) / np.sum(rows**2)
+    assert abs(likeness(np.vstack([rows, turned]), places, places + 400)) < 0.05
+    assert foretold_by_likeness(rows, turned) < 0.02
+    assert foretold(rows, turned, penalty=1e-6) > 0.98
 
 
 def test_a_walk_is_foretold_by_the_row_itself() -> None:
