@@ -18,7 +18,7 @@ import yaml
 from numpy.typing import NDArray
 
 from experiments import length_transfer
-from pe_book import encodings, minilm
+from pe_book import encodings, minilm, published_tables
 from pe_book.attention import attention_weights, softmax
 from pe_book.dark import DIVERGING
 from pe_book.live.data import make
@@ -395,6 +395,28 @@ def hand_at(centre: Point, radius: float, hand: complex) -> Point:
     return centre[0] + radius * hand.imag, centre[1] - radius * hand.real
 
 
+def clock_origin() -> str:
+    """Sixty rows of RXNMapper's table in two directions, as they were drawn and trained."""
+    trained = published_tables.load(BOOK / "data" / "published_tables")["rxnmapper"].rows
+    generator = torch.Generator().manual_seed(42)
+    torch.rand(1_998_031, generator=generator)  # what is drawn before the table
+    drawn = torch.empty(trained.shape).normal_(0, 0.02, generator=generator).numpy()
+    pieces = ((drawn, 116, GREY, 3), (trained, 396, POSITION, 5))
+    return "".join(
+        line(in_two_directions(rows[1:61], (SIDE / 2, at), 118), colour, width)
+        for rows, at, colour, width in pieces
+    )
+
+
+def in_two_directions(rows: Array, centre: Point, radius: float) -> list[Point]:
+    """Rows in the two directions in which they vary most, about a centre."""
+    left, sizes, _ = np.linalg.svd(rows - rows.mean(axis=0), full_matrices=False)
+    x, y = (left * sizes)[:, :2].T
+    x, y = x * np.sign(x[0]), y * np.sign(y[0])  # else the signs would depend on the processor
+    reach = max(abs(x).max(), abs(y).max()) / radius
+    return [(centre[0] + a / reach, centre[1] - b / reach) for a, b in zip(x, y, strict=True)]
+
+
 def rope() -> str:
     """Scores of one word with itself at 24 positions: the right half of the page's figure."""
     rng, count = np.random.default_rng(9), 24
@@ -509,6 +531,7 @@ DRAWINGS: dict[str, Callable[[], str]] = {
         add_or_concatenate,
         orthogonality,
         trained_model,
+        clock_origin,
         rope,
         longer,
         rope_in_your_model,
