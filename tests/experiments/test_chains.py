@@ -19,8 +19,8 @@ from pe_book import plots
 LENGTH = 64
 
 
-def read(kind: str, **settings: int) -> torch.Tensor:
-    setting = experiment.Setting(kind=kind, seq_len=LENGTH, **settings)
+def read(kind: str, most: int = experiment.MOST, seed: int = 0) -> torch.Tensor:
+    setting = experiment.Setting(kind=kind, seq_len=LENGTH, most=most, seed=seed)
     return experiment.places_read(setting, torch.Generator().manual_seed(0))
 
 
