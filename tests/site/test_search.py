@@ -14,6 +14,7 @@ from playwright.sync_api import Browser, Page, expect
 from tests.site.browser import visit
 from website.build import is_hidden
 from website.built_site import PAGES, ROOT, SITE, SIZES_OF_FILES, parsed
+from website.extensions.search_page import COPY_CODE
 from website.finish import search_index
 
 CHAPTER, GLOSSARY, NOTATION = "book/rotation.html", "book/glossary.html", "book/notation.html"
@@ -304,6 +305,14 @@ def test_the_index_of_sphinx_holds_no_words() -> None:
     held = json.loads(index.removeprefix("Search.setIndex(").removesuffix(")"))
     assert held["terms"] == held["titleterms"] == held["alltitles"] == {}
     assert not any(held["titles"])
+
+
+def test_scripts_that_copy_code_come_with_code_alone() -> None:
+    """They are seven kilobytes, and the page of the search shows none."""
+    asked = {page: (SITE / page).read_text(encoding="utf-8") for page in ("search.html", CHAPTER)}
+    for script in COPY_CODE:
+        assert script not in asked["search.html"]
+        assert script in asked[CHAPTER]
 
 
 def test_the_index_is_asked_for_by_its_version(search: Page, url: str) -> None:

@@ -13,11 +13,16 @@ from sphinx.application import Sphinx
 ADDRESS = "_static/search_index.js"
 # What stands in the pages for the version of the search until its index is written.
 VERSION = "version-of-the-search"
+# The page of the search shows no code that could be copied.
+COPY_CODE = ("_static/clipboard.min.js", "_static/copybutton.js")
 
 
 def name_version(app: Sphinx, page: str, template: str, context: dict[str, Any], _: Any) -> None:
     """Let the templates ask for scripts of a version that is not known yet."""
     context["search_version"] = VERSION
+    if page == "search":
+        scripts = context["script_files"]
+        context["script_files"] = [one for one in scripts if one.filename not in COPY_CODE]
 
 
 def leave_out(app: Sphinx, document: nodes.document, page: str) -> None:

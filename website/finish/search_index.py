@@ -47,13 +47,12 @@ RELATIONS = "=≠≈<>≤≥≪≫∈∼→⟺"
 ACCENTS = ("mover", "munder", "munderover")
 
 # What no reader searches for: live figures, folded source, what cells printed, solutions of
-# exercises, the answer, which repeats its chapter, the page's own ends; and what stands behind the
-# last sentence of a paragraph. Nor is read what a picture says to those who do not see it: the
-# words around it say what it is about.
+# exercises, the page's own ends; and what stands behind the last sentence of a paragraph. Nor is
+# read what a picture says to those who do not see it: the words around it say what it is about.
 FURNITURE = """script, style, svg, .headerlink, .caption-number, .section-number, .live,
     .cell_output > :not(figure), .cell-mark, .checked-by-running, .reading-line,
     details.hide, .toctree-wrapper, .bd-sidenav, #references, #what-comes-next, .citation .label,
-    .solution, #the-answer,
+    .solution,
     .finding > .grade, p > a:last-child[href*='korean.html#']"""
 # Pages of which each place is quoted with its opening alone: what the cells of checks test and what
 # the archive says of claims would outweigh the chapters. The opening is as many sentences as fit,
