@@ -38,6 +38,11 @@ def test_inspector(browser: Browser) -> None:
         lines = page.locator("#inspector-test")
         expect(lines).to_contain_text("# Needs pe_lib")
         expect(lines).to_contain_text("def test_which_layers_are_not_rotated")
+        # The length asked for is the trained one: one strip says all.
+        expect(page.locator(".pairs-row")).to_have_count(1)
+        answer(page, "A text of that length meets no other angle.")
+        page.get_by_label("Length, in tokens").fill("131072")
+        expect(page.locator(".pairs-row")).to_have_count(2)
         page.get_by_role("button", name="Gemma 3 4B").click()
         expect(lines).to_contain_text("turn_of(5), layer.head_dim")
         page.get_by_role("button", name="Qwen3 4B with YaRN").click()

@@ -37,11 +37,13 @@ const inspector = (() => {
     if (trained !== null)
       rows.push({ name: `within ${group(String(reach(trained)))}`, turns: shown.unscaled.map((w) => turnsOf(w, reach(trained))) });
     const asked = group(String(reach(length)));
-    rows.push({
-      name: scaled ? `within ${asked}, unscaled` : `within ${asked}`,
-      turns: (scaled ? shown.unscaled : kind.frequencies).map((w) => turnsOf(w, reach(length))),
-      asked: true,
-    });
+    const isAsTrained = trained !== null && !scaled && reach(length) === reach(trained);
+    if (!isAsTrained)
+      rows.push({
+        name: scaled ? `within ${asked}, unscaled` : `within ${asked}`,
+        turns: (scaled ? shown.unscaled : kind.frequencies).map((w) => turnsOf(w, reach(length))),
+        asked: true,
+      });
     if (scaled)
       rows.push({ name: `within ${asked}, ${kind.rope_type}`, turns: kind.frequencies.map((w) => turnsOf(w, reach(length))), asked: true });
     for (const row of rows)
@@ -72,6 +74,7 @@ const inspector = (() => {
         const how = row.name.replace("within ", "Within ");
         said.push(`${how}: ${fresh.length ? `pairs ${spans(fresh)} meet` : "no pair meets"} angles beyond those of training.`);
       }
+      if (rows.length === 1) said.push("A text of that length meets no other angle.");
       if (rows.length > 2 && !pairsWith(rows[2], "pair-new").length) said.push("That says nothing about what the scaling costs.");
     }
     if (shown.window !== null)
