@@ -49,7 +49,7 @@ KINDS = {
     "moved": "begins up to 16 words later in the passage",
     "loop": "its second half does: so many words are left out in the middle",
     "ends": "keeps its places and ends up to 16 words earlier",
-    "mixed": "stands in one of 17 orders of its words, each drawn at random once",
+    "mixed": "has its words in one of several orders, each drawn at random once",
 }
 
 
