@@ -1,4 +1,4 @@
-// A code as a path of points, and the matrix of the distances between them. Equal steps make every
+// A code as a path of points, and the matrix of the distances between them. Equal distances make every
 // diagonal of the matrix one colour. A chord joins x and x + 8: its length is read off one diagonal.
 peLive.define("orbit", () => {
   const { circle, fixed, line, plot, polyline, tag, text } = peDraw;
