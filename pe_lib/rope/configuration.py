@@ -9,7 +9,8 @@ elsewhere.
 
 import json
 import math
-from collections.abc import Mapping
+import re
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from os import PathLike
 from pathlib import Path
@@ -17,7 +18,7 @@ from typing import Any
 
 from pe_lib import _checks as check
 from pe_lib._checks import Layout
-from pe_lib.rope.families import Family, UnknownFamily, family_of
+from pe_lib.rope.families import Family, UnknownFamily, families, family_of
 from pe_lib.rope.fields import NOT_FREQUENCIES, OF_EVERY_TYPE, checked
 from pe_lib.rope.scalings import SCALINGS, factor_or_ratio, fields_of, rotary_frequencies
 
@@ -47,7 +48,29 @@ OLDER_BASES = {
     "global_rope_theta": "full_attention",
 }
 # Intervals from which older files want the kinds of their layers: every n-th has full attention.
-INTERVALS = ("sliding_window_pattern", "_sliding_window_pattern", "global_attn_every_n_layers")
+INTERVALS = (
+    "sliding_window_pattern",
+    "_sliding_window_pattern",
+    "global_attn_every_n_layers",
+    "full_attention_interval",
+)
+# Fields about positions that a file may have, and those of them that this module reads. The others
+# are listed as ignored: some code may give them a meaning that is not known here.
+ABOUT_ROTATION = re.compile(r"rope|rotary|alibi|nope_|position_embedding")
+READ = {
+    *("rope_parameters", "rope_theta", "partial_rotary_factor", "qk_rope_head_dim"),
+    *("qk_nope_head_dim", "no_rope_layers", "no_rope_layer_interval", "max_position_embeddings"),
+    *("original_max_position_embeddings", *OLDER, *OLDER_BASES),
+}
+HARMLESS = (
+    None,
+    False,
+    "rope",
+    "rotary",
+    "rotary_emb",
+)  # values of such a field that change nothing
+# What a file of a model says of its heads and layers that a layout alone does not answer for.
+MORE_THAN_A_LAYOUT = ("qk_rope_head_dim", "no_rope_layers", "no_rope_layer_interval")
 
 
 # No head is as wide, and the frequencies of a slip of a billion would take for ever.
@@ -155,7 +178,7 @@ class RotarySettings:
 
 
 def rotary_settings(
-    config: Any, seq_len: int | None = None, *, family: Family | None = None
+    config: Any, seq_len: int | None = None, *, family: Family | str | None = None
 ) -> RotarySettings:
     """What each layer of a model turns by, read from its configuration.
 
@@ -164,13 +187,14 @@ def rotary_settings(
     config
         The path of a ``config.json``, its text (which begins with ``{``), a dictionary, or an
         object with ``to_dict()``, as transformers has. Fields of new and of old files are read, and
-        those of the text model within a larger one.
+        those of the text model within a larger one. `RotarySettings` come back as they are.
     seq_len
         The longest text that the frequencies will serve. Only ``"dynamic"`` and ``"longrope"``
         depend on it; None means a text no longer than those that the model was first trained for.
     family
         What the code of the model does, for a ``model_type`` that is not in the table of
-        `families`: at least ``{"layout": "split"}`` or ``{"layout": "interleaved"}``.
+        `families`: the name of a family of the table whose code it shares, as "deepseek_v3" for
+        Kimi K2, or at least ``{"layout": "split"}`` or ``{"layout": "interleaved"}``.
 
     Returns
     -------
@@ -191,8 +215,20 @@ def rotary_settings(
     >>> len(settings.layers), settings.layers[0].layout, settings.layers[0].base
     (2, 'split', 500000.0)
     """
+    if isinstance(config, RotarySettings):
+        if seq_len is not None or family is not None:
+            raise ConfigurationError(
+                "seq_len and family must be left out where config is RotarySettings, which have "
+                "been read already"
+            )
+        return config
     given = _text_model(_loaded(config))
-    known = family_of(given.get("model_type")) if family is None else family
+    if "kinds" in given and "layers" in given:
+        raise ConfigurationError(
+            "config must be a config.json, got the answer of `python -m pe_lib --json`, which has "
+            "been read already"
+        )
+    known = _family(given, family)
     if "text" in known:  # a flat file of a larger model, as Qwen2-VL's
         given = given | {"model_type": known["text"]}
         known = family_of(known["text"])
@@ -208,6 +244,42 @@ def rotary_settings(
 
 
 # ---- The file
+
+
+def _family(given: Fields, family: Family | str | None) -> Family:
+    """What is known of the code: the record of the table, or what the caller says of another."""
+    model_type = given.get("model_type")
+    if family is None:
+        return family_of(model_type)
+    if isinstance(family, str):
+        if family not in families():
+            raise ConfigurationError(
+                "family must be the name of a family of the table, or a dictionary such as "
+                f'{{"layout": "split"}}, got {check.brief(family)}'
+            )
+        return family_of(family)
+    if not isinstance(family, Mapping):
+        raise TypeError(
+            "family must be the name of a family of the table, or a dictionary such as "
+            f'{{"layout": "split"}}, got {check.brief(family)}'
+        )
+    if "text" not in family and family.get("layout") not in check.LAYOUTS:
+        raise ConfigurationError(
+            f"family['layout'] must be 'split' or 'interleaved', got {family.get('layout')!r}"
+        )
+    if "read" not in family and "text" not in family:  # a layout from the caller, and little else
+        if model_type in families():
+            raise ConfigurationError(
+                f"family must be left out: the table knows the code of {model_type!r}, and more of "
+                f"it than {check.brief(dict(family))}"
+            )
+        unanswered = [name for name in MORE_THAN_A_LAYOUT if given.get(name) is not None]
+        if unanswered:
+            raise ConfigurationError(
+                f"family must be the name of a family of the table whose code {model_type!r} "
+                f"shares: its file has {unanswered[0]}, for which a layout alone does not answer"
+            )
+    return dict(family)
 
 
 def _loaded(config: Any) -> Fields:
@@ -270,6 +342,31 @@ def _thawed(value: Any) -> Any:
     return list(map(_thawed, value)) if isinstance(value, tuple) else value
 
 
+def _of_kinds(parameters: Mapping[str, Any]) -> Fields:
+    """Of rope parameters those that belong to a kind of layers each."""
+    return {
+        kind: value
+        for kind, value in parameters.items()
+        if isinstance(value, Mapping) or (value is None and kind.endswith("attention"))
+    }
+
+
+def _unread(given: Fields, family: Family) -> Iterator[str]:
+    """The fields about positions that nothing here reads, also those one level deeper."""
+    known = {*READ, *family.get("switches", {}), *family.get("names", {}).values()}
+    known |= {family.get("width"), family.get("rotary_dim"), family.get("older_rotary_dim")}
+    known |= set(family.get("defaults", {})) | {"rotary_dim"}  # which `fields` may add itself
+    for name, value in given.items():
+        if name in ("attn_config", "attention_config") and isinstance(value, Mapping):
+            yield from (
+                f"{name}.{inner}"
+                for inner, own in value.items()
+                if ABOUT_ROTATION.search(inner) and own not in HARMLESS
+            )
+        elif ABOUT_ROTATION.search(name) and name not in known and value not in HARMLESS:
+            yield name
+
+
 def _whole(value: Any) -> Any:
     """Files have 32768.0 for a whole number."""
     return int(value) if isinstance(value, float) and value.is_integer() else value
@@ -290,10 +387,16 @@ class _Reader:
 
     def __init__(self, given: Fields, family: Family, seq_len: int | None) -> None:
         self.family, self.seq_len = family, seq_len
-        self.sources: dict[str, str] = {"layout": "the code of the family"}
-        self.ignored: set[str] = set()
+        stored = "read" in family  # and not a layout alone, from the caller
+        self.sources: dict[str, str] = {
+            "layout": "the code of the family" if stored else "the caller"
+        }
+        self.ignored: set[str] = set(_unread(given, family))
         own: dict[str, str] = family.get("names", {})
-        fields = {name: value for name, value in given.items() if value is not None}
+        alone = all(given.get(name) is None for name in ("rope_parameters", "rope_scaling"))
+        unread = [n for n in family.get("unread", ()) if alone and given.get(n) is not None]
+        self.ignored |= set(unread)
+        fields = {n: value for n, value in given.items() if value is not None and n not in unread}
         for name, other in own.items():
             if other in fields:
                 fields.setdefault(name, fields[other])
@@ -308,7 +411,10 @@ class _Reader:
         """A field of the file, or the family's default; None if neither has it."""
         if name in self.given:
             return self.given[name]
-        return self.family.get("defaults", {}).get(name)
+        default = self.family.get("defaults", {}).get(name)
+        if default is not None and name not in ("attn_scale", "floor_scale"):
+            self.sources[name] = f"the default of {self.model_type}"
+        return default
 
     def integer(self, name: str, *, at_least: int = 1) -> int:
         value = self.field(name)
@@ -370,7 +476,8 @@ class _Reader:
                 full = [(i + 1) % step == 0 for i in range(count)]
                 if name == "global_attn_every_n_layers":
                     full = [i % step == 0 for i in range(count)]
-                return ["full_attention" if each else "sliding_attention" for each in full]
+                other = next((k for k in pattern if k != "full_attention"), "sliding_attention")
+                return ["full_attention" if each else other for each in full]
         if pattern:
             self.sources["layers"] = f"the default of {self.model_type}"
             return [pattern[i % len(pattern)] for i in range(count)]
@@ -378,6 +485,8 @@ class _Reader:
 
     def unturned(self, kinds: list[str | None]) -> set[int]:
         """The layers that leave the rotation out."""
+        if self.switched() == "none":
+            return set(range(len(kinds)))
         rule = self.family.get("unturned", {})
         if self.family.get("read") == "function":
             self.sources["layers"] = LAYERS_NOT_KNOWN
@@ -402,6 +511,15 @@ class _Reader:
             return {i for i, flag in enumerate(flags) if not flag}
         return set()
 
+    def switched(self) -> str | None:
+        """What a field of the file makes of the family's layout: another one, or "none"."""
+        for name, effects in self.family.get("switches", {}).items():
+            effect: str | None = effects.get(str(self.given.get(name)).lower())
+            if effect is not None:
+                self.sources["layout"] = name
+                return effect
+        return None
+
     # ---- Fields of the rotation
 
     def parameters(self) -> dict[str | None, Any]:
@@ -411,18 +529,22 @@ class _Reader:
             raise ConfigurationError(
                 f"rope_parameters must be an object with fields, got {check.brief(given)}"
             )
-        if given is None and "rope_theta" not in self.given:
-            given = self.family.get("defaults", {}).get("rope_parameters")
-            self.sources["frequencies"] = f"the default of {self.model_type}"
-        given = dict(given or {})
-        nested = {
-            kind: value
-            for kind, value in given.items()
-            if isinstance(value, Mapping) or (value is None and kind.endswith("attention"))
-        }
+        default = self.family.get("defaults", {}).get("rope_parameters") or {}
+        kinds = _of_kinds(default)
+        nested = _of_kinds(given or {})
         if nested:
+            if "flat" in self.family:  # these classes complete a kind that the file leaves out
+                nested = kinds | nested
             return {k: None if v is None else self.completed(dict(v)) for k, v in nested.items()}
-        whole = self.completed(given)
+        if kinds and ("flat" in self.family or not self.has_older_bases()):
+            return self.dealt(kinds, given)
+        if given is None and (
+            "rope_theta" not in self.given or default.get("rope_type", "default") != "default"
+        ):
+            # A class whose default is a scaling keeps it where a file has a base alone.
+            given = {k: v for k, v in default.items() if k != "rope_theta" or not self.has_base()}
+            self.sources["frequencies"] = f"the default of {self.model_type}"
+        whole = self.completed(dict(given or {}))
         result: dict[str | None, Any] = {None: whole}
         for name, kind in OLDER_BASES.items():
             if name in self.given:
@@ -430,6 +552,55 @@ class _Reader:
                 other = {k: v for k, v in scaled.items() if k != "rope_theta"}
                 result[kind] = self.completed(other | {"rope_theta": self.given[name]})
         return result
+
+    def has_base(self) -> bool:
+        return "rope_theta" in self.given
+
+    def has_older_bases(self) -> bool:
+        return any(name in self.given for name in OLDER_BASES)
+
+    def dealt(self, kinds: Fields, scaling: Mapping[str, Any] | None) -> dict[str | None, Any]:
+        """The fields of an older file, dealt to kinds of layers as the family's class deals them.
+
+        What no field says is the class's default. Of a family that is not known to take such
+        fields, a base beside the parameters is ignored, and a scaling refused.
+        """
+        taken: dict[str, list[str]] = self.family.get("flat", {})
+        found: dict[str | None, Any] = {
+            kind: None if value is None else dict(value) for kind, value in kinds.items()
+        }
+        bases = [name for name in ("rope_theta", *OLDER_BASES) if name in self.given]
+        self.ignored |= {name for name in bases if name not in taken}
+        for name in bases:
+            for kind in taken.get(name, ()):
+                found[kind] |= {"rope_theta": self.given[name]}
+        if scaling:
+            if "rope_scaling" not in taken:
+                raise ConfigurationError(
+                    f"rope_parameters of {self.model_type!r} must have fields for each kind of "
+                    f"layer, {', '.join(map(repr, kinds))}, got {check.brief(dict(scaling))}"
+                )
+            for kind in taken["rope_scaling"]:
+                found[kind] |= self.without_older_name(scaling)
+        told = {kind for name in bases for kind in taken.get(name, ())}
+        missing = [kind for kind in kinds if kind not in told]
+        if missing:
+            where = "base" if told or scaling else "frequencies"
+            of = f" for {', '.join(missing)}" if told else ""
+            self.sources[where] = f"the default of {self.model_type}{of}"
+        return found
+
+    def without_older_name(self, scaling: Mapping[str, Any]) -> Fields:
+        """A scaling whose ``type``, the older name of rope_type, is as this family's class reads
+        it. Most of these classes write rope_type "default" first, and then do not look at it."""
+        told = {name: value for name, value in scaling.items() if value is not None}
+        if "rope_type" not in told and "type" in told:
+            older = told.pop("type")
+            if "type" in self.family["flat"]:
+                told["rope_type"] = older
+            else:
+                self.ignored.add("type")
+        return told
 
     def completed(self, given: Fields) -> Fields:
         """One kind's fields, with those that a file has beside them."""
@@ -463,8 +634,9 @@ class _Reader:
             found = rotary_frequencies(width, **fields)
         except (TypeError, ValueError) as error:
             raise ConfigurationError(f"rope_parameters of {self.model_type!r}: {error}") from error
-        layout: Layout = self.family["layout"]
-        layout_out: Layout = self.family.get("layout_out", layout)
+        switched: Any = self.switched()
+        layout: Layout = switched or self.family["layout"]
+        layout_out: Layout = switched or self.family.get("layout_out", layout)
         rotary_dim = 2 * len(found.frequencies)
         return LayerRotation(
             head_dim=width,

@@ -68,6 +68,14 @@ def families() -> dict[str, Family]:
         Where a field has another name in this family.
     ``defaults``
         The fields that a file may leave out, as the family's class has them.
+    ``flat``
+        Of a family with parameters for each kind of layer: which kinds take a field of an older
+        file, such as ``rope_theta``.
+    ``unread``
+        Fields of older files that this family's class does not read.
+    ``switches``
+        Fields that change the layout: for a value of the field "split", "interleaved", or "none"
+        where nothing turns.
     ``text``
         Instead of all this: the ``model_type`` of the text model within a larger model.
     ``read``

@@ -12,6 +12,7 @@ code is believed.
 
 import argparse
 import contextlib
+import copy
 import dataclasses
 import functools
 import importlib
@@ -533,10 +534,51 @@ def defaults_of(model_type: str) -> dict[str, Any]:
     if isinstance(kinds, list | tuple) and kinds:
         fields["pattern"] = shortest_pattern(list(kinds))
     names = {a: b for a, b in CONFIG_MAPPING[model_type].attribute_map.items() if a in KEPT}
-    result: dict[str, Any] = {"defaults": fields}
+    result: dict[str, Any] = {"defaults": fields} | flat_fields(model_type)
     if reads_rotary_dim(model_type):
         result["older_rotary_dim"] = "rotary_dim"
     return result | ({"names": names} if names else {})
+
+
+# Fields of older files, which have one base or scaling, or two, beside each other.
+OLDER_FIELDS: dict[str, Any] = {
+    "rope_theta": 54_321.0,
+    "rope_local_base_freq": 54_321.0,
+    "global_rope_theta": 54_321.0,
+    "local_rope_theta": 54_321.0,
+    "rope_scaling": {"rope_type": "linear", "factor": 54_321.0},
+}
+
+
+def flat_fields(model_type: str) -> dict[str, Any]:
+    """For a family with parameters for each kind of layer: which kinds take an older field.
+
+    For another one: whether a base beside the parameters is not read, as by a class whose own
+    default parameters have one. Found by giving the class a field with a number that no model has.
+    """
+    found = {}
+    with contextlib.suppress(Exception):
+        parameters = CONFIG_MAPPING[model_type].from_dict({"rope_theta": 54_321.0}).rope_parameters
+        if parameters.get("rope_theta") not in (None, 54_321.0):
+            return {"unread": ["rope_theta"]}
+    for name, value in OLDER_FIELDS.items():
+        with contextlib.suppress(Exception):  # families with strict fields refuse an unknown one
+            config = CONFIG_MAPPING[model_type].from_dict({name: copy.deepcopy(value)})
+            parameters = config.rope_parameters
+            taken = [
+                kind
+                for kind, own in parameters.items()
+                if isinstance(own, dict) and 54_321.0 in own.values()
+            ]
+            if taken:
+                found[name] = sorted(taken)
+    if "rope_scaling" in found:
+        older = {"type": "linear", "factor": 54_321.0}
+        config = CONFIG_MAPPING[model_type].from_dict({"rope_scaling": older})
+        kinds = found["rope_scaling"]
+        if all(config.rope_parameters[kind]["rope_type"] == "linear" for kind in kinds):
+            found["type"] = kinds  # the older name of rope_type
+    return {"flat": found} if found else {}
 
 
 def reads_rotary_dim(model_type: str) -> bool:
@@ -651,6 +693,7 @@ def record(model_type: str) -> dict[str, Any]:
     if switch is not None:
         family |= norms_of(watch(model_type, {switch: True})) | {"norms_field": switch}
         family["defaults"][switch] = getattr(watched.config, switch)
+    family |= switches(model_type, watched, family["layout"])
     if softmax_scales(watched.model) == {1.0}:
         family["scale"] = 1
     axes = [each.pair_axes for each in reports.values() if each.pair_axes]
@@ -660,6 +703,28 @@ def record(model_type: str) -> dict[str, Any]:
     if "types" in family.get("unturned", {}) and turns_without_window(model_type):
         family["unturned"]["unless_null"] = "sliding_window"
     return family
+
+
+# Fields that switch the rotation off, or change its layout, in some families.
+SWITCHES = ("alibi", "rope_interleave", "use_mem_rope")
+
+
+def switches(model_type: str, watched: Watched, layout: str) -> dict[str, Any]:
+    """What such a field does to the model, where it is set the other way than in the class."""
+    found: dict[str, Any] = {}
+    fields = watched.config.to_dict()
+    for name in SWITCHES:
+        if not isinstance(fields.get(name), bool):
+            continue
+        other = not fields[name]
+        try:
+            reports = examine(watch(model_type, {name: other})).values()
+            layouts = {of_code(each)["layout"] for each in reports}
+        except NotRead:
+            layouts = {"none"}
+        if layouts != {layout}:
+            (found[name],) = ({str(other).lower(): each} for each in layouts)
+    return {"switches": found} if found else {}
 
 
 def norms_of(watched: Watched) -> dict[str, Any]:

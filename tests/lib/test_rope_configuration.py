@@ -633,3 +633,153 @@ def test_layers_that_are_not_known_are_not_called_known() -> None:
         except ConfigurationError:  # its defaults fit no model: see NO_DEFAULT
             continue
         assert sources["layers"].startswith("not known")
+
+
+# ---- Older files, with one base or scaling for several kinds of layers
+
+SCALING = {"rope_type": "linear", "factor": 2.0}
+OF_KINDS = sorted(name for name, family in families().items() if "flat" in family)
+OLDER_FILES = [
+    {"rope_theta": 12_345.0},
+    {"rope_theta": 12_345.0, "rope_scaling": SCALING},
+    {"rope_scaling": SCALING},
+    {"rope_local_base_freq": 777.0},
+    {"global_rope_theta": 777.0, "local_rope_theta": 555.0},
+    {"rope_theta": 12_345.0, "rope_scaling": {"type": "linear", "factor": 2.0}},
+]
+
+
+@pytest.mark.parametrize("fields", OLDER_FILES, ids=lambda fields: " ".join(fields))
+@pytest.mark.parametrize("model_type", OF_KINDS)
+def test_an_older_file_is_dealt_to_kinds_of_layers_as_transformers_does(
+    model_type: str, fields: dict[str, Any]
+) -> None:
+    """Gemma 3's first files, for example, have one scaling, and mean the layers with full attention
+    alone."""
+    try:
+        config = CONFIG_MAPPING[model_type].from_dict(copy.deepcopy(fields))
+    except Exception as error:
+        pytest.skip(f"transformers refuses it: {type(error).__name__}")
+    settings = rotary_settings({"model_type": model_type} | copy.deepcopy(fields))
+    labels = families()[model_type].get("labels", {})
+    of_layers = zip(settings.layers, config.layer_types, strict=True)
+    kinds = {labels.get(kind, kind): layer for layer, kind in of_layers if layer is not None}
+    assert kinds
+    for kind, layer in kinds.items():
+        own = config.rope_parameters[kind]
+        told = layer.base, layer.rope_type, dict(layer.rope_parameters).get("factor")
+        assert told == (own["rope_theta"], own["rope_type"], own.get("factor"))
+
+
+def test_gemma_3_as_it_was_published() -> None:
+    """The files of 4B, 12B and 27B have a scaling and no base."""
+    text = {"model_type": "gemma3_text", "hidden_size": 2560, "num_hidden_layers": 34}
+    text |= {"rope_scaling": {"factor": 8.0, "rope_type": "linear"}}
+    settings = rotary_settings({"model_type": "gemma3", "text_config": text})
+    full, sliding = settings.layers[5], settings.layers[0]
+    assert full is not None
+    assert sliding is not None
+    assert (full.base, full.rope_type) == (1e6, "linear")
+    assert (sliding.base, sliding.rope_type) == (1e4, "default")
+    assert dict(settings.sources)["base"] == "the default of gemma3_text"
+
+
+def test_a_flat_scaling_of_a_family_that_takes_none_is_refused() -> None:
+    with pytest.raises(ConfigurationError, match=r"'gemma4_text' must have fields for each kind"):
+        rotary_settings({"model_type": "gemma4_text", "rope_scaling": SCALING})
+    settings = rotary_settings({"model_type": "gemma4_text", "rope_theta": 12_345.0})
+    assert settings.ignored == ("rope_theta",)
+    assert {kind.base for kind in settings.kinds} == {1e4, 1e6}
+
+
+@pytest.mark.parametrize("model_type", ["gpt_oss", "apertus", "ministral3"])
+def test_a_scaling_of_the_class_stays_where_a_file_has_a_base_alone(model_type: str) -> None:
+    config = CONFIG_MAPPING[model_type].from_dict({"rope_theta": 12_345.0})
+    (kind,) = rotary_settings({"model_type": model_type, "rope_theta": 12_345.0}).kinds
+    own = config.rope_parameters
+    told = kind.base, kind.rope_type, dict(kind.rope_parameters)["factor"]
+    assert told == (own["rope_theta"], own["rope_type"], own["factor"])
+
+
+# ---- Fields that switch the rotation, and fields that are not known
+
+
+def test_a_field_that_switches_the_rotation_off() -> None:
+    settings = rotary_settings({"model_type": "falcon", "alibi": True})
+    assert set(settings.layers) == {None}
+    assert dict(settings.sources)["layout"] == "alibi"
+    assert rotary_settings({"model_type": "falcon", "alibi": False}).kinds
+
+
+def test_a_field_that_changes_the_layout() -> None:
+    (kind,) = rotary_settings(DEEPSEEK_V3 | {"rope_interleave": False}).kinds
+    assert (kind.layout, kind.layout_out) == ("split", "split")
+    (kind,) = rotary_settings(DEEPSEEK_V3 | {"rope_interleave": True}).kinds
+    assert (kind.layout, kind.layout_out) == ("interleaved", "split")
+
+
+def test_an_interval_of_layers_with_attention() -> None:
+    settings = rotary_settings({"model_type": "qwen3_next", "full_attention_interval": 2})
+    config = CONFIG_MAPPING["qwen3_next"](full_attention_interval=2)
+    turned = [layer is not None for layer in settings.layers]
+    assert turned == [kind == "full_attention" for kind in config.layer_types]
+
+
+@pytest.mark.parametrize(
+    ("fields", "ignored"),
+    [
+        ({"rotary_emb_fraction": 0.5}, ("rotary_emb_fraction",)),
+        ({"use_alibi": True}, ("use_alibi",)),
+        ({"use_alibi": False, "position_embedding_type": "rope"}, ()),
+        ({"attn_config": {"rope_theta": 5e5, "clip_qkv": 8}}, ("attn_config.rope_theta",)),
+    ],
+)
+def test_fields_about_positions_that_nothing_reads_are_listed(
+    fields: dict[str, Any], ignored: tuple[str, ...]
+) -> None:
+    assert rotary_settings(LLAMA_2 | fields).ignored == ignored
+
+
+# ---- What a caller says
+
+
+def test_settings_are_taken_as_they_are() -> None:
+    settings = rotary_settings(LLAMA_3_1)
+    assert rotary_settings(settings) is settings
+    module = RotaryPositionalEncoding.from_config(settings)
+    assert module.config.frequencies == settings.kinds[0].frequencies
+    with pytest.raises(ConfigurationError, match="seq_len and family must be left out"):
+        rotary_settings(settings, 8192)
+
+
+def test_the_answer_of_the_command_is_no_configuration() -> None:
+    with pytest.raises(ConfigurationError, match="has been read already"):
+        rotary_settings(rotary_settings(LLAMA_3_1).to_dict())
+
+
+def test_a_family_by_the_name_of_another() -> None:
+    """The files of Kimi K2 are those of DeepSeek V3 under a name of their own."""
+    config = DEEPSEEK_V3 | {"model_type": "kimi_k2"}
+    named = rotary_settings(config, family="deepseek_v3")
+    assert named.layers == rotary_settings(DEEPSEEK_V3).layers
+
+
+@pytest.mark.parametrize(
+    ("config", "family", "said"),
+    [
+        (LLAMA_2, {"layout": "split"}, "the table knows the code of 'llama'"),
+        (DEEPSEEK_V3 | {"model_type": "kimi_k2"}, {"layout": "split"}, "has qk_rope_head_dim"),
+        (LLAMA_2 | {"model_type": "mine"}, "split", "must be the name of a family of the table"),
+        (LLAMA_2 | {"model_type": "mine"}, {"layout": "Split"}, r"family\['layout'\] must be"),
+    ],
+)
+def test_what_a_caller_says_is_checked(config: Any, family: Any, said: str) -> None:
+    with pytest.raises(ConfigurationError, match=said):
+        rotary_settings(config, family=family)
+
+
+def test_a_layout_from_the_caller_says_so() -> None:
+    settings = rotary_settings(
+        LLAMA_2 | {"model_type": "mine", "rope_theta": 1e4}, family={"layout": "split"}
+    )
+    assert dict(settings.sources)["layout"] == "the caller"
