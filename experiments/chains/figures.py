@@ -10,7 +10,7 @@ HALVES = {"first": "o", "second": "s"}
 
 
 def draw_halves(ax: Axes, runs: list[Run], names: dict[tuple[str, int], str]) -> None:
-    """How much of the next row is foretold at the end, by kind and half. A mark is a seed.
+    """How much of the next row is predicted at the end, by kind and half. A mark is a seed.
 
     ``names`` says what each kind is called, with the number of words by which it moves at most.
     Grey marks are the tables as they were drawn.

@@ -6,7 +6,7 @@ from experiments.stored import Run, rows_beside
 
 
 class Share(NamedTuple):
-    """How much of the rows of half a table is foretold, by what."""
+    """How much of the rows of half a table is predicted, by what."""
 
     itself: float  # of the next row, if it is taken to be the row before it
     next_row: float  # by one matrix, of the next row, left out

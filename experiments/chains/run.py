@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from experiments import words
-from experiments.clock.foretelling import foretold_ahead, unmoved
+from experiments.clock.prediction import predicted_ahead, unmoved
 from experiments.clock.run import table_of
 from experiments.clock.tables import packed
 from experiments.common import (
@@ -195,7 +195,7 @@ def stored(table: NDArray[np.float64]) -> dict[str, Any]:
 
 def shares_of(rows: NDArray[np.float64]) -> list[float]:
     """The fields of `results.Share` for some rows of a table."""
-    shares = unmoved(rows), foretold_ahead(rows, 1), foretold_ahead(rows, 4)
+    shares = unmoved(rows), predicted_ahead(rows, 1), predicted_ahead(rows, 4)
     return [round(share, 4) for share in shares]
 
 

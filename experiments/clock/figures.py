@@ -6,12 +6,12 @@ from typing import Any
 from matplotlib.axes import Axes
 from numpy.typing import NDArray
 
-from experiments.clock.foretelling import left_of
 from experiments.clock.hands import DIRECTIONS, explained_pairs, in_strongest_directions
+from experiments.clock.prediction import left_of
 from experiments.clock.results import Moment, fastest_control, turned_to
 from pe_book import plots
 
-Places = NDArray[Any]  # numbers of places: which row is to foretell which
+Places = NDArray[Any]  # numbers of places: which row is to predict which
 
 # How a plane is drawn, by what it counts as.
 MARKS: dict[str, dict[str, Any]] = {
@@ -67,8 +67,8 @@ def draw_pairs(
     ax.set(xlabel="step of training", ylim=(0, 1))
 
 
-def draw_foretold(ax: Axes, shares: dict[str, Sequence[Sequence[float]]]) -> None:
-    """How much of a row one matrix foretells from the row so many rows before it, left out.
+def draw_predicted(ax: Axes, shares: dict[str, Sequence[Sequence[float]]]) -> None:
+    """How much of a row one matrix predicts from the row so many rows before it, left out.
 
     ``shares`` has the curves of each kind of table, from the next row on. A line is a table.
     """
@@ -84,12 +84,12 @@ def draw_foretold(ax: Axes, shares: dict[str, Sequence[Sequence[float]]]) -> Non
         for curve in curves:
             ax.plot(range(1, len(curve) + 1), curve, style, color=colour, lw=1)
     ax.axhline(0, color=plots.GREY, lw=0.5)
-    ax.set(xlabel="rows ahead", ylabel="share foretold, left out", ylim=(-0.5, 1))
+    ax.set(xlabel="rows ahead", ylabel="R², left out", ylim=(-0.5, 1))
     ax.set_xticks([1, 4, 8, 12, 16])
 
 
 def draw_keeping_time(ax: Axes, curves: Sequence[Sequence[float]]) -> None:
-    """Of what one matrix foretells of the next row, the part that it still does further ahead.
+    """Of what one matrix predicts of the next row, the part that it still does further ahead.
 
     A line is a table, and the dots stand at four rows ahead.
     """
@@ -101,10 +101,10 @@ def draw_keeping_time(ax: Axes, curves: Sequence[Sequence[float]]) -> None:
     ax.set(xlabel="rows ahead", ylim=(-0.3, 1.05), xticks=[1, 4, 8, 12, 16])
 
 
-def draw_foretold_by_place(
+def draw_predicted_by_place(
     ax: Axes, tables: dict[str, tuple[Places, NDArray[Any]]], ahead: int
 ) -> None:
-    """How much of a row one matrix foretells from a row before it, by the place in the table.
+    """How much of a row one matrix predicts from a row before it, by the place in the table.
 
     ``tables`` has the places and the shares of six tables, in the order of their lines.
     """
@@ -119,7 +119,7 @@ def draw_foretold_by_place(
     for (name, (places, shares)), (colour, style) in zip(tables.items(), looks, strict=True):
         ax.plot(places, shares, style, color=colour, label=name)
     ax.axhline(0, color=plots.GREY, lw=0.5)
-    ax.set(xlabel="place", ylabel=f"share foretold, {ahead} rows ahead", ylim=(-0.5, 1))
+    ax.set(xlabel="place", ylabel=f"R², {ahead} rows ahead", ylim=(-0.5, 1))
 
 
 def draw_order(

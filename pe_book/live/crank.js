@@ -1,11 +1,11 @@
 // Four hands of MiniLM's learned table, read off ten coordinates of each row (data/crank.js), and what
-// the matrix that shifts the first half of the table foretells in the second.
+// the matrix that shifts the first half of the table predicts in the second.
 peLive.define("crank", (data) => {
   const { bearing, circle, count, fixed, g, line, path, rect, tableOf, text } = peDraw;
   const { first: FIRST, half: HALF, turns: TURNS } = data;
   const [ROWS, SHIFT, REAL, IMAGINARY] = [data.rows, data.shift, data.real, data.imaginary].map(tableOf);
   const LAST = FIRST + ROWS.length - 1;
-  const [WIDTH, MOST] = [512, 40]; // positions of the table; steps that are foretold at once
+  const [WIDTH, MOST] = [512, 40]; // positions of the table; steps that are predicted at once
 
   // ---- Hands ----------------------------------------------------------------------------------
 
@@ -16,7 +16,7 @@ peLive.define("crank", (data) => {
   const handsOf = (row) => TURNS.map((_, i) => [dot(row, ACROSS[i]), dot(row, UP[i])]);
   const HANDS = ROWS.map(handsOf);
   /** The row that the matrix makes of the row of a position, so many steps on. */
-  function foretold(from, steps) {
+  function predicted(from, steps) {
     let row = ROWS[from - FIRST];
     for (let k = 0; k < steps; k++) row = STEPS.map((column) => dot(row, column));
     return row;
@@ -31,7 +31,7 @@ peLive.define("crank", (data) => {
       let [missed, whole] = [0, 0];
       for (let x = HALF + 1 + steps; x <= LAST; x++) {
         const row = ROWS[x - FIRST];
-        foretold(x - steps, steps).forEach((value, k) => {
+        predicted(x - steps, steps).forEach((value, k) => {
           missed += (value - row[k]) ** 2;
           whole += row[k] ** 2;
         });
@@ -53,7 +53,7 @@ peLive.define("crank", (data) => {
       return [length * Math.sin(turn), length * Math.cos(turn)];
     });
   }
-  const ghosts = ({ x, steps }) => handsOf(foretold(Math.round(x) - steps, steps));
+  const ghosts = ({ x, steps }) => handsOf(predicted(Math.round(x) - steps, steps));
   const numbers = (state) => ({
     hands: handsAt(state.x),
     ghosts: isUnseen(state.x) ? ghosts(state) : null,
@@ -111,7 +111,7 @@ peLive.define("crank", (data) => {
       rect(left, top, width, height, "frame", { rx: 4 }),
       rect(px(FIRST), top, px(HALF) - px(FIRST), height, "tint is-position", { rx: 4 }),
       text(px(HALF / 2), top + height + 15, "the matrix is fitted here", "mid is-position"),
-      text(px((HALF + WIDTH) / 2), top + height + 15, wide ? `and foretells this half, ${said}` : said, "mid is-step"),
+      text(px((HALF + WIDTH) / 2), top + height + 15, wide ? `and predicts this half, ${said}` : said, "mid is-step"),
       line(px(x), top - 8, px(x), top + height, "hand is-position"),
       circle(px(x), top + height / 2, 8, "tip is-position"),
       text(Math.min(px(x), left + width - 46), top - 18, `position ${count(Math.round(x))}`, `${px(x) < left + 46 ? "" : "mid"} strong is-position`),
@@ -130,7 +130,7 @@ peLive.define("crank", (data) => {
     const off = ghosts(state).map((ghost, i) => Math.abs(short(angle(ghost) - angle(found[i]))));
     const most = Math.ceil((Math.max(...off) * 180) / Math.PI);
     const from = state.steps === 1 ? "the row before" : `${state.steps} rows before`;
-    return `${where}, foretold from ${from} to within ${most}°.`;
+    return `${where}, predicted from ${from} to within ${most}°.`;
   }
 
   const within = (x) => Math.min(LAST, Math.max(FIRST, x));
@@ -138,7 +138,7 @@ peLive.define("crank", (data) => {
     title: "Four hands of a learned table of positions, and a matrix that turns them",
     controls: {
       x: { label: "position", min: FIRST, max: LAST, value: 140 },
-      steps: { label: "steps foretold ahead", min: 1, max: MOST, value: 1, jumps: true },
+      steps: { label: "steps predicted ahead", min: 1, max: MOST, value: 1, jumps: true },
     },
     presets: [
       ["Six on", ({ x }) => ({ x: x + 6 })],

@@ -11,7 +11,7 @@ import torch
 from experiments import words
 from experiments.chains import figures, results
 from experiments.chains import run as experiment
-from experiments.clock.foretelling import foretold_ahead
+from experiments.clock.prediction import predicted_ahead
 from experiments.clock.results import final_table
 from experiments.words import MASK, UNKNOWN
 from pe_book import plots
@@ -150,8 +150,8 @@ def test_the_stored_tables_are_those_that_were_measured() -> None:
         *_, end = results.moments(run)
         halves = np.split(final_table(run), 2)
         for rows, share in zip(halves, (end.first, end.second), strict=True):
-            assert foretold_ahead(rows) == pytest.approx(share.next_row, abs=5e-3)
-            assert foretold_ahead(rows, 4) == pytest.approx(share.four_ahead, abs=5e-3)
+            assert predicted_ahead(rows) == pytest.approx(share.next_row, abs=5e-3)
+            assert predicted_ahead(rows, 4) == pytest.approx(share.four_ahead, abs=5e-3)
 
 
 def test_a_table_of_positions_is_needed_or_no_positions() -> None:

@@ -450,9 +450,9 @@ def test_crank_turns_the_hands_of_the_table(bench: Page, model: minilm.MiniLM) -
         if x <= 250:
             assert found["ghosts"] is None
             continue
-        foretold = ten[x - 1 - steps] @ np.linalg.matrix_power(half, steps) @ vectors[:, fastest]
+        predicted = ten[x - 1 - steps] @ np.linalg.matrix_power(half, steps) @ vectors[:, fastest]
         ghost = np.array([complex(up, across) for across, up in found["ghosts"]])
-        np.testing.assert_allclose(ghost / begin, foretold / size / start, atol=5e-3)
+        np.testing.assert_allclose(ghost / begin, predicted / size / start, atol=5e-3)
         missed = ten[250 + steps :] - ten[250:-steps] @ np.linalg.matrix_power(half, steps)
         explained = 1 - np.sum(missed**2) / np.sum(ten[250 + steps :] ** 2)
         assert found["explained"] == pytest.approx(explained, abs=5e-4)
@@ -1010,7 +1010,7 @@ def test_the_fourth_hand_turns_the_first(browser: Browser) -> None:
         tape = shown(figure).locator('[data-handle="tape"]').bounding_box()
         assert tape
         drag(figure.page, (tape["x"] + 0.75 * tape["width"], tape["y"] + 10))
-        expect(figure.locator(".live__says")).to_contain_text("foretold from the row before")
+        expect(figure.locator(".live__says")).to_contain_text("predicted from the row before")
 
 
 @pytest.mark.parametrize("setting", [DESK, PHONE], ids=["desk", "phone"])

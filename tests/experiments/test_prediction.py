@@ -1,27 +1,27 @@
-"""How much of a table one matrix foretells: on tables whose answer is known."""
+"""How much of a table one matrix predicts: on tables whose answer is known."""
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from experiments.clock.foretelling import (
+from experiments.clock.hands import KINDS
+from experiments.clock.prediction import (
     centred,
-    foretold,
-    foretold_ahead,
-    foretold_along,
-    foretold_by_likeness,
-    foretold_by_place,
-    foretold_by_powers,
     left_of,
     likeness,
     power,
+    predicted,
+    predicted_ahead,
+    predicted_along,
+    predicted_by_likeness,
+    predicted_by_place,
+    predicted_by_powers,
     reach,
     ridge_matrix,
     shuffled_phases,
     told_by_powers,
     unmoved,
 )
-from experiments.clock.hands import KINDS
 from pe_lib import numpy as pe
 
 
@@ -53,61 +53,61 @@ def test_a_ridge_matrix_is_that_of_least_squares_with_rows_added(count: int, wid
 
 
 def test_rows_that_are_left_out_do_not_help() -> None:
-    """Wide random rows are fitted whatever they hold, and foretell nothing."""
+    """Wide random rows are fitted whatever they hold, and predict nothing."""
     rows, others = draws().standard_normal((2, 20, 40))
     fitted = rows @ ridge_matrix(rows, others, 1e-6)
     assert np.sum((others - fitted) ** 2) < 1e-6 * np.sum(others**2)
-    assert foretold(rows, others, penalty=1e-6) < 0.1
+    assert predicted(rows, others, penalty=1e-6) < 0.1
 
 
 @pytest.mark.parametrize("length", [48, 128])
-def test_sinusoids_are_foretold_as_far_as_one_looks(length: int) -> None:
+def test_sinusoids_are_predicted_as_far_as_one_looks(length: int) -> None:
     table = pe.sinusoidal_table(length, 96, dtype=np.float64)
-    assert foretold_ahead(table) > 0.9
-    assert reach(foretold_along(table, 16)) == 16
+    assert predicted_ahead(table) > 0.9
+    assert reach(predicted_along(table, 16)) == 16
 
 
-def test_rows_drawn_alone_are_not_foretold() -> None:
+def test_rows_drawn_alone_are_not_predicted() -> None:
     table = draws().standard_normal((48, 96))
-    assert foretold_ahead(table) < 0
-    assert reach(foretold_along(table, 3)) == 0
+    assert predicted_ahead(table) < 0
+    assert reach(predicted_along(table, 3)) == 0
 
 
-def test_a_clock_that_loses_time_is_foretold_as_far_as_it_keeps_it() -> None:
+def test_a_clock_that_loses_time_is_predicted_as_far_as_it_keeps_it() -> None:
     """A share of keep² to the power of k is kept over k steps, so 0.88 keeps half for two."""
-    found = foretold_along(losing(0.88, 1000), 4, penalty=0.01)
+    found = predicted_along(losing(0.88, 1000), 4, penalty=0.01)
     assert found == pytest.approx([0.88 ** (2 * k) for k in (1, 2, 3, 4)], abs=0.05)
     assert reach(found) == 2
     assert reach([0.9, 0.4, 0.6]) == 1
 
 
 def test_noise_on_each_row_is_not_what_a_clock_loses() -> None:
-    """It lowers what is foretold, of every row alike, and leaves the part of the next row as is."""
+    """It lowers all shares alike, and leaves their part of that of the next row as it is."""
     clock, noise = losing(0.97, 2000), draws(1).standard_normal((2000, 32))
-    clean = foretold_along(clock, 6, penalty=1e-3)
-    noisy = foretold_along(0.9**0.5 * clock + 0.1**0.5 * noise, 6, penalty=1e-3)
+    clean = predicted_along(clock, 6, penalty=1e-3)
+    noisy = predicted_along(0.9**0.5 * clock + 0.1**0.5 * noise, 6, penalty=1e-3)
     assert noisy[0] < clean[0] - 0.1
     assert left_of(noisy) == pytest.approx(left_of(clean), abs=0.05)
     assert left_of(clean) == pytest.approx([0.97 ** (2 * k) for k in range(6)], abs=0.05)
 
 
-def test_likeness_foretells_what_a_number_does_and_no_turn() -> None:
+def test_likeness_predicts_what_a_number_does_and_no_turn() -> None:
     rows, noise = draws().standard_normal((2, 400, 6))
     alike = 0.8 * rows + 0.6 * noise
     table, places = np.vstack([rows, alike]), np.arange(400)
     assert likeness(table, places, places + 400) == pytest.approx(0.8, abs=0.03)
-    assert foretold_by_likeness(rows, alike) == pytest.approx(0.64, abs=0.05)
-    assert foretold(rows, alike, penalty=1e-6) == pytest.approx(0.64, abs=0.05)
+    assert predicted_by_likeness(rows, alike) == pytest.approx(0.64, abs=0.05)
+    assert predicted(rows, alike, penalty=1e-6) == pytest.approx(0.64, abs=0.05)
     turned = rows @ np.linalg.qr(draws(1).standard_normal((6, 6)))[0]
     turned -= rows * np.sum(turned * rows) / np.sum(rows**2)
     assert abs(likeness(np.vstack([rows, turned]), places, places + 400)) < 0.05
-    assert foretold_by_likeness(rows, turned) < 0.02
-    assert foretold(rows, turned, penalty=1e-6) > 0.98
+    assert predicted_by_likeness(rows, turned) < 0.02
+    assert predicted(rows, turned, penalty=1e-6) > 0.98
 
 
-def test_a_walk_is_foretold_by_the_row_itself() -> None:
+def test_a_walk_is_predicted_by_the_row_itself() -> None:
     table = KINDS["walk"](draws(), 128, 96)
-    assert unmoved(table) > foretold_ahead(table) > 0.8
+    assert unmoved(table) > predicted_ahead(table) > 0.8
     assert unmoved(draws().standard_normal((48, 96))) < -0.8
 
 
@@ -133,7 +133,7 @@ def test_the_piece_in_which_a_clock_begins_is_found() -> None:
     """Forty rows of noise, and then rows of sinusoids."""
     noise = draws().standard_normal((40, 32)) / np.sqrt(2)
     clock = pe.sinusoidal_table(60, 32, dtype=np.float64)
-    middles, shares = foretold_by_place(np.vstack([noise, clock]), 4, piece=20, every=10, first=0)
+    middles, shares = predicted_by_place(np.vstack([noise, clock]), 4, piece=20, every=10, first=0)
     assert list(middles) == list(range(10, 91, 10))
     assert max(shares[:3]) < 0.2 < 0.8 < min(shares[4:])
 
@@ -144,10 +144,10 @@ def sinusoids_in(width: int, length: int = 64) -> NDArray[np.float64]:
     return hands @ draws().standard_normal((6, width))
 
 
-def test_the_powers_of_one_matrix_foretell_a_clock_and_nothing_of_noise() -> None:
-    assert min(foretold_by_powers(sinusoids_in(40), (1, 2, 4, 8))) > 0.95
+def test_the_powers_of_one_matrix_predict_a_clock_and_nothing_of_noise() -> None:
+    assert min(predicted_by_powers(sinusoids_in(40), (1, 2, 4, 8))) > 0.95
     noise = draws().standard_normal((64, 40))
-    assert max(foretold_by_powers(noise, (1, 2, 4, 8))) < 0.05
+    assert max(predicted_by_powers(noise, (1, 2, 4, 8))) < 0.05
 
 
 def test_powers_fail_where_each_distance_has_a_matrix_of_its_own() -> None:
@@ -158,13 +158,13 @@ def test_powers_fail_where_each_distance_has_a_matrix_of_its_own() -> None:
         other.append(other[-1] @ turn)
     mixed = np.empty((64, 40))
     mixed[::2], mixed[1::2] = sinusoids_in(40)[:32], np.array(other)
-    (powers,) = foretold_by_powers(mixed, (2,), directions=12)
+    (powers,) = predicted_by_powers(mixed, (2,), directions=12)
     assert powers < 0.3
-    assert foretold_ahead(mixed, 2) > powers + 0.2
+    assert predicted_ahead(mixed, 2) > powers + 0.2
 
 
-def test_powers_have_not_seen_the_rows_that_they_foretell() -> None:
-    """With other rows there, the same is foretold; with others just before, something else."""
+def test_powers_have_not_seen_the_rows_that_they_predict() -> None:
+    """With other rows there, the same is predicted; with others just before, something else."""
     table, here = losing(0.9, 64), np.arange(24, 32)
     said, centre = told_by_powers(table, here, 8, 4)
     other = table.copy()
@@ -178,4 +178,4 @@ def test_powers_have_not_seen_the_rows_that_they_foretell() -> None:
 
 def test_a_piece_that_is_longer_than_the_table_is_refused() -> None:
     with pytest.raises(ValueError, match="piece must be at most 20, the rows from 4 on, got 32"):
-        foretold_by_place(draws().standard_normal((24, 6)), 1, first=4)
+        predicted_by_place(draws().standard_normal((24, 6)), 1, first=4)

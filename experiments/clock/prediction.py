@@ -1,4 +1,4 @@
-"""How much of a row of a table does one matrix foretell from another row, in all dimensions?
+"""How much of a row of a table does one matrix predict from another row, in all dimensions?
 
 The criterion of `hands.py` looks for large hands in six directions. The question here has neither:
 if a table of positions is a clock of any number of hands, however small, then one matrix takes each
@@ -8,7 +8,7 @@ was not fitted to.
 
 A table has about as many dimensions as rows, and would be fitted by least squares whatever it
 holds. So the fit is a ridge regression, whose penalty is a share of the mean square of the rows,
-and the rows that are foretold lie in one piece: neighbours of a row tell too much about it.
+and the rows that are predicted lie in one piece: neighbours of a row tell too much about it.
 """
 
 from collections.abc import Sequence
@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 Array = NDArray[np.floating]
 Places = NDArray[np.int_]
 
-PIECES = 8  # of the table, each foretold by the matrix of the others
+PIECES = 8  # of the table, each predicted by the matrix of the others
 PENALTY = 0.3  # of the mean square of a dimension, times the number of rows
 
 
@@ -43,12 +43,12 @@ def ridge_matrix(rows: Array, others: Array, penalty: float = PENALTY) -> Array:
     return np.asarray(np.linalg.solve(rows.T @ rows + ridge * np.eye(width), rows.T @ others))
 
 
-def foretold(
+def predicted(
     rows: Array, others: Array, *, penalty: float = PENALTY, pieces: int = PIECES
 ) -> float:
-    """The share of the squares of ``others`` that one matrix foretells from ``rows``, left out.
+    """The share of the squares of ``others`` that one matrix predicts from ``rows``, left out.
 
-    Each of the consecutive pieces of the pairs is foretold by the matrix of all the rest. 1 is
+    Each of the consecutive pieces of the pairs is predicted by the matrix of all the rest. 1 is
     everything; rows that have nothing to do with each other come out at 0 or below.
     """
     piece = np.arange(len(rows)) * pieces // len(rows)
@@ -60,10 +60,10 @@ def foretold(
     return 1 - missed / float(np.sum(others**2))
 
 
-def foretold_by_likeness(rows: Array, others: Array, *, pieces: int = PIECES) -> float:
-    """The share of the squares of ``others`` that ``rows`` foretell, times one fixed number.
+def predicted_by_likeness(rows: Array, others: Array, *, pieces: int = PIECES) -> float:
+    """The share of the squares of ``others`` that ``rows`` predict, times one fixed number.
 
-    As `foretold`, but for the matrix: what rows foretell because they are like the others.
+    As `predicted`, but for the matrix: what rows predict because they are like the others.
     """
     piece = np.arange(len(rows)) * pieces // len(rows)
     missed = 0.0
@@ -84,13 +84,13 @@ def likeness(table: Array, places: Places, others: Places) -> float:
     return float(np.sum(one * other) / np.sqrt(np.sum(one**2) * np.sum(other**2)))
 
 
-def foretold_ahead(table: Array, ahead: int = 1, **how: Any) -> float:
-    """The share of each row of a table that one matrix foretells from the row so far before it.
+def predicted_ahead(table: Array, ahead: int = 1, **how: Any) -> float:
+    """The share of each row of a table that one matrix predicts from the row so far before it.
 
     The rows are centred by the mean of all of them, of those that are left out as well.
     """
     rows = centred(table)
-    return foretold(rows[:-ahead], rows[ahead:], **how)
+    return predicted(rows[:-ahead], rows[ahead:], **how)
 
 
 def unmoved(table: Array) -> float:
@@ -99,21 +99,21 @@ def unmoved(table: Array) -> float:
     return float(1 - np.sum((rows[1:] - rows[:-1]) ** 2) / np.sum(rows[1:] ** 2))
 
 
-def foretold_along(table: Array, most: int, **how: Any) -> list[float]:
-    """`foretold_ahead` for 1, 2, 3 … up to ``most`` rows, by a matrix for each."""
-    return [foretold_ahead(table, ahead, **how) for ahead in range(1, most + 1)]
+def predicted_along(table: Array, most: int, **how: Any) -> list[float]:
+    """`predicted_ahead` for 1, 2, 3 … up to ``most`` rows, by a matrix for each."""
+    return [predicted_ahead(table, ahead, **how) for ahead in range(1, most + 1)]
 
 
-def foretold_by_powers(
+def predicted_by_powers(
     table: Array, aheads: Sequence[int], *, directions: int = 8, pieces: int = PIECES
 ) -> list[float]:
-    """The share of each row so far ahead that the powers of one matrix foretell, left out.
+    """The share of each row so far ahead that the powers of one matrix predict, left out.
 
     Here the matrix of the next row alone is fitted, by least squares in the strongest directions of
     the rows that are used for it, and its square stands for two rows ahead, and so forth. Neither
-    the directions, nor the mean, nor the matrix have seen the rows that are foretold, or a step to
+    the directions, nor the mean, nor the matrix have seen the rows that are predicted, or a step to
     or from one of them. The share is of the squares about the mean of the others, which are more
-    than those of `foretold_ahead`: here a row's distance from its own mean counts too.
+    than those of `predicted_ahead`: here a row's distance from its own mean counts too.
     """
     rows = np.asarray(table)
     found = []
@@ -146,10 +146,10 @@ def told_by_powers(
     return np.asarray(told), np.asarray(centre)
 
 
-def foretold_by_place(
+def predicted_by_place(
     table: Array, ahead: int, *, piece: int = 32, every: int = 8, first: int = 0
 ) -> tuple[NDArray[np.int_], Array]:
-    """`foretold_ahead` in pieces of so many rows: the middle of each piece, and its share.
+    """`predicted_ahead` in pieces of so many rows: the middle of each piece, and its share.
 
     The pieces begin ``every`` so many rows, from the row ``first`` on.
     """
@@ -158,17 +158,17 @@ def foretold_by_place(
             f"piece must be at most {len(table) - first}, the rows from {first} on, got {piece}"
         )
     starts = np.arange(first, len(table) - piece + 1, every)
-    shares = [foretold_ahead(table[start : start + piece], ahead) for start in starts]
+    shares = [predicted_ahead(table[start : start + piece], ahead) for start in starts]
     return starts + piece // 2, np.array(shares)
 
 
 def reach(shares: Sequence[float], share: float = 0.5) -> int:
-    """How many rows ahead at least this share is foretold, without a gap from the next row on."""
+    """How many rows ahead at least this share is predicted, without a gap from the next row on."""
     return next((rows for rows, found in enumerate(shares) if found < share), len(shares))
 
 
 def left_of(shares: Sequence[float]) -> list[float]:
-    """Of what is foretold of the next row, the part that still is of the rows after it.
+    """Of what is predicted of the next row, the part that still is of the rows after it.
 
     Noise on each row lowers all shares alike, and cancels here: what is left is what a clock loses
     from row to row. Proved on the page of checks "Where a clock comes from".
@@ -180,7 +180,7 @@ def shuffled_phases(table: Array, draw: np.random.Generator) -> Array:
     """A table whose directions are each as smooth as those of ``table``, and unrelated.
 
     Each of its principal directions keeps its power at every frequency, and gets phases drawn
-    anew (Schreiber and Schmitz, 2000). What one matrix foretells here, it owes to smoothness alone.
+    anew (Schreiber and Schmitz, 2000). What one matrix predicts here, it owes to smoothness alone.
     """
     left, sizes, directions = np.linalg.svd(centred(table), full_matrices=False)
     waves = np.fft.rfft(left * sizes, axis=0)
