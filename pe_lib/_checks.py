@@ -88,13 +88,19 @@ def rotation(
     rotary_dim: SupportsIndex | None = None,
 ) -> Rotation:
     """The arguments of what turns rows of this ``width``. ``frequencies`` may be the pair that
-    `rotary_frequencies` returns: it knows its factor, how many entries turn, and of which head."""
+    `rotary_frequencies` returns: it knows its factor, how many entries turn, and of which head.
+    Whatever else has a factor is refused: it has a layout as well, which would be dropped."""
     width = even(width_name, width)
     turned = width if rotary_dim is None else even("rotary_dim", rotary_dim)
     if turned > width:
         raise ValueError(f"rotary_dim must be at most {width_name} = {width}, got {turned}")
     if hasattr(frequencies, "attention_factor"):
-        pair = frequencies
+        if not isinstance(frequencies, tuple):
+            raise TypeError(
+                "frequencies must be one number for each pair, or what rotary_frequencies returns, "
+                f"got {type(frequencies).__name__}; {INSTEAD_OF_A_LAYER}"
+            )
+        pair: Any = frequencies
         frequencies = pair.frequencies
         if attention_factor is not None:
             raise ValueError(
@@ -116,6 +122,14 @@ def rotation(
     turned_name = width_name if rotary_dim is None and turned == width else "rotary_dim"
     config = frequency_config(turned, base, spacing, frequencies, turned_name)
     return Rotation(config, factor)
+
+
+INSTEAD_OF_A_LAYER = (
+    "of a layer that rotary_settings reads write frequencies=layer.frequencies, "
+    "attention_factor=layer.attention_factor, rotary_dim=layer.rotary_dim, layout=layer.layout if "
+    "its direction is 1, its rotary_start 0 and its pair_axes None; "
+    "RotaryPositionalEncoding.from_config reads all of these itself"
+)
 
 
 def _frequencies_of_caller(frequencies: Any, width: int, width_name: str) -> tuple[float, ...]:
@@ -332,13 +346,13 @@ def shapes_of_positions(leading: Shape, axis: int, before: Shape = ()) -> str:
 
 def positions_in_x(shape: Shape, leading: Shape) -> Shape:
     """The shape in which positions broadcast to the rows of x, the axis before the last of which
-    counts positions. One number is the position of every row."""
-    if not shape:
-        return shape
+    counts positions. One number is the position of a single row. Beside several it could be the
+    position of each of them, or of the first."""
     sizes = sizes_in_x(shape, leading, len(leading) - 1)
     if sizes is None:
         allowed = shapes_of_positions(leading, len(leading) - 1)
-        raise ValueError(f"positions must {allowed}; got {shape}")
+        got = f"{shape}" if shape else f"one number: p + arange({leading[-1]}) counts on from p"
+        raise ValueError(f"positions must {allowed}; got {got}")
     return tuple(sizes)
 
 
@@ -357,13 +371,16 @@ def by_or_positions(by: object, positions: object, attention_factor: object) -> 
         )
 
 
-def signed(name: str, values: Any) -> None:
+INSTEAD_OF_A_MINUS = "RoPE is rotate(x, positions=…), without a minus"  # where rotate got by
+
+
+def signed(name: str, values: Any, instead: str) -> None:
     """Unsigned integers are refused where a sign matters: their minus wraps around to large
-    numbers, silently."""
+    numbers, silently. ``instead`` says what the caller may have meant."""
     if str(getattr(values, "dtype", "")).removeprefix("torch.").startswith("uint"):
         raise TypeError(
             f"{name} must be signed integers or floats, because the minus of unsigned ones wraps "
-            f"around, got {values.dtype}; RoPE is rotate(x, positions=…), without a minus"
+            f"around, got {values.dtype}; {instead}"
         )
 
 

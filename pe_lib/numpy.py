@@ -216,14 +216,16 @@ def rotate(
     wraps around.
 
     **RoPE**, ``rotate(q, positions=p)``, is q·T(−p), the sense of RoFormer and of Llama, times the
-    attention factor. ``positions`` are a number, of shape (seq,) or (batch, seq), or have all axes
-    of ``x.shape[:-1]``; x is (…, seq, width). Keys that are turned already move on by Δ with
+    attention factor. ``positions`` are of shape (seq,) or (batch, seq), or have all axes of
+    ``x.shape[:-1]``; x is (…, seq, width). A number is the position of a single row, x of shape
+    (width,); beside several rows it is refused. Keys that are turned already move on by Δ with
     ``rotate(k, by=-Δ)``, whose factor stays as it is.
 
     ``x`` is of shape (…, width), like the result, a new array of the dtype of x. ``frequencies``
-    may be the pair that `rotary_frequencies` returns, with its factor. ``rotary_dim`` is the number
-    of entries, from the first, that turn: all, or what such a pair says. float16 is computed in
-    float32.
+    may be the pair that `rotary_frequencies` returns, with its factor. A
+    `pe_lib.rope.LayerRotation` is refused, because its layout would be dropped: pass what it has by
+    name. ``rotary_dim`` is the number of entries, from the first, that turn: all, or what such a
+    pair says. float16 is computed in float32.
 
     Accuracy, for positions of magnitude up to 2⁵³ and a factor of 1: the error of a pair, divided
     by its norm, is at most 3·2⁻²⁴ for float32. For float64 it is at most 4·2⁻⁵³ for integers, and
@@ -246,7 +248,7 @@ def rotate(
     )
     check.choice("layout", layout, check.LAYOUTS)
     if positions is None:
-        check.signed("by", by)
+        check.signed("by", by, check.INSTEAD_OF_A_MINUS)
         places = check.as_positions("by", cast(ArrayLike, by))
         check.by_shape(places.shape, x.shape[:-1])
     else:

@@ -36,13 +36,14 @@ from pe_lib.torch.functions import (
     sinusoidal_encoding,
     sinusoidal_table,
 )
-from pe_lib.torch.rotary import RotaryPositionalEncoding, rotary_modules
+from pe_lib.torch.rotary import RotaryPositionalEncoding, RotaryTables, rotary_modules
 from pe_lib.torch.sinusoidal import SinusoidalPositionalEncoding
 
 __all__ = [
     "AttentionTerms",
     "RotaryFrequencies",
     "RotaryPositionalEncoding",
+    "RotaryTables",
     "SinusoidalPositionalEncoding",
     "attention_terms",
     "convert_layout",

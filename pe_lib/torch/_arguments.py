@@ -126,10 +126,11 @@ def as_positions_of(name: str, values: Tensor | ArrayLike, x: Tensor) -> Tensor:
     return positions
 
 
-def as_shift(by: Tensor | ArrayLike, x: Tensor) -> Tensor:
-    """Positions by which rows move on: signed numbers. Of arrays in a graph nobody can tell."""
+def as_shift(by: Tensor | ArrayLike, x: Tensor, instead: str) -> Tensor:
+    """Positions by which rows move on: signed numbers. Of arrays in a graph nobody can tell.
+    ``instead`` is for the message: what is right where they have no sign."""
     if isinstance(by, Tensor) or not torch.compiler.is_compiling():
-        check.signed("by", by)
+        check.signed("by", by, instead)
     return as_positions_of("by", by, x)
 
 

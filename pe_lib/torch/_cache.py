@@ -47,6 +47,7 @@ class CachedPositions(nn.Module, Generic[Rows]):
     What `forward` calls, and who calls whom:
 
         _rows
+        ├── _check_first        of an offset, where its value can be looked at
         ├── _rows_of_range      one offset for the whole batch: a slice
         │   ├── _cached             of the cache, which may grow
         │   └── _compute_range
@@ -65,6 +66,7 @@ class CachedPositions(nn.Module, Generic[Rows]):
 
     __call__: Callable[..., Tensor]
     _before_positions: Shape = ()  # the axis that positions have before (seq,) or (batch, seq)
+    _origin = ""  # for the repr: what frequencies of their own were computed from
 
     def __init__(
         self, config: FrequencyConfig, layout: Layout, seq_dim: SupportsIndex, *others: Hashable
@@ -100,7 +102,7 @@ class CachedPositions(nn.Module, Generic[Rows]):
 
     def extra_repr(self) -> str:
         width, base, spacing, own = self.config
-        shown = f"{base=:.15g}" if own is None else f"frequencies=({own[0]:g}, …)"
+        shown = f"{base=:.15g}" if own is None else f"frequencies=({own[0]:g}, …){self._origin}"
         if spacing != "paper":
             shown += f", {spacing=}"
         text = f"{width}, {shown}, layout={self.layout!r}"
@@ -131,8 +133,17 @@ class CachedPositions(nn.Module, Generic[Rows]):
             rows = self._rows_at(as_positions_of("positions", positions, x), dtype)
             return align("positions", rows, x, axis, self._before_positions)
         if isinstance(offset, Tensor) and offset.ndim > 0:
-            return self._rows_at_one_axis(positions_from_offsets(offset, x, axis), dtype)
-        return self._rows_of_range(x, common_offset(offset), axis, dtype)
+            places = positions_from_offsets(offset, x, axis)
+            extremes = smallest_and_largest(places)
+            if extremes is not None:
+                self._check_first(extremes[0])
+            return self._rows_within(extremes, places, dtype)
+        start = common_offset(offset)
+        self._check_first(start)
+        return self._rows_of_range(x, start, axis, dtype)
+
+    def _check_first(self, position: int) -> None:
+        """Refuse a first position that the module cannot mean. It may be a symbol in a graph."""
 
     def _rows_of_range(self, x: Tensor, start: int, axis: int, dtype: torch.dtype) -> Rows:
         """Rows for the positions from ``start`` on, one for each step along ``axis`` of x."""
@@ -152,14 +163,22 @@ class CachedPositions(nn.Module, Generic[Rows]):
 
     def _rows_at_one_axis(self, positions: Tensor, dtype: torch.dtype) -> Rows:
         """Rows for positions of one axis: cached ones, or else computed ones."""
-        cached = self._cached_for(positions, dtype)
+        return self._rows_within(smallest_and_largest(positions), positions, dtype)
+
+    def _rows_within(
+        self, extremes: tuple[int, int] | None, positions: Tensor, dtype: torch.dtype
+    ) -> Rows:
+        """The same, when the positions have been looked at already."""
+        cached = self._cached_for(extremes, positions, dtype)
         if cached is None:
             return self._compute_at(positions, dtype)
         return map_rows(partial(functional.embedding, positions), cached)
 
-    def _cached_for(self, positions: Tensor, dtype: torch.dtype) -> Rows | None:
-        """The cached rows, where the positions are integers and all of them in reach."""
-        extremes = smallest_and_largest(positions)
+    def _cached_for(
+        self, extremes: tuple[int, int] | None, positions: Tensor, dtype: torch.dtype
+    ) -> Rows | None:
+        """The cached rows, where the positions are integers and all of them in reach. ``extremes``
+        are their `smallest_and_largest`."""
         if extremes is None:
             return None
         first, last = extremes

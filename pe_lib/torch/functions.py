@@ -174,7 +174,7 @@ def rotate(
     check_options(layout, x.dtype)
     leading = tuple(x.shape[:-1])
     if positions is None:
-        places = as_shift(cast(ArrayLike, by), x)
+        places = as_shift(cast(ArrayLike, by), x, check.INSTEAD_OF_A_MINUS)
         check.by_shape(tuple(places.shape), leading)
     else:
         places = as_positions_of("positions", positions, x)

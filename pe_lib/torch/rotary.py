@@ -31,7 +31,7 @@ from pe_lib.torch._arguments import (
 )
 from pe_lib.torch._axes import align, along
 from pe_lib.torch._cache import CachedPositions
-from pe_lib.torch._device import COMPLEX_DTYPE, COMPUTE_DTYPE
+from pe_lib.torch._device import COMPLEX_DTYPE, COMPUTE_DTYPE, smallest_and_largest
 from pe_lib.torch._rotation import Factors, as_factors, map_rows, rotate_pairs
 
 
@@ -39,15 +39,25 @@ class _Settings(NamedTuple):
     """What the cosines and sines of a rotation depend on, besides the positions."""
 
     rotary_dim: int
+    frequencies: tuple[float, ...] | None  # before the base, which is a filler beside them
     base: float
-    frequencies: tuple[float, ...] | None
     attention_factor: float
     layout: Layout
     pair_axes: tuple[int, ...] | None
 
 
 class RotaryTables(NamedTuple):
-    """What `RotaryPositionalEncoding.tables` makes of positions, for layers of these settings."""
+    """What `RotaryPositionalEncoding.tables` makes of positions, for layers of these settings.
+
+    It is what the parameter of a layer that gets tables can be annotated with. Only that method
+    makes one, and its parts are for the module alone.
+
+    >>> rotary = RotaryPositionalEncoding(8, layout="split")
+    >>> def turned(q: torch.Tensor, tables: RotaryTables) -> torch.Tensor:
+    ...     return rotary(q, tables=tables)
+    >>> turned(torch.randn(2, 5, 8), rotary.tables(torch.arange(5))).shape
+    torch.Size([2, 5, 8])
+    """
 
     settings: _Settings
     factors: Factors  # their first axes are those of the positions
@@ -149,8 +159,8 @@ class RotaryPositionalEncoding(CachedPositions[Factors]):
             self._before_positions = (max(self.pair_axes) + 1,)
         self._settings = _Settings(
             rotary_dim=config.d_model,
-            base=config.base,
             frequencies=config.frequencies,
+            base=config.base,
             attention_factor=factor,
             layout=layout,
             pair_axes=self.pair_axes,
@@ -208,14 +218,22 @@ class RotaryPositionalEncoding(CachedPositions[Factors]):
                 f"the last {layer.rotary_dim} of {layer.head_dim} entries turn: make a module of "
                 f"width {layer.rotary_dim} for these entries, x[..., {layer.rotary_start}:]"
             )
-        omega = layer.direction * torch.tensor(layer.frequencies, dtype=torch.float64)
-        return cls(
+        is_plain = _turns_by_its_base(layer)
+        # Numbers and no tensors, which would follow a default device, such as meta.
+        omega = tuple(layer.direction * each for each in layer.frequencies)
+        clocks: dict[str, Any] = {"base": layer.base} if is_plain else {"frequencies": omega}
+        module = cls(
             layer.head_dim,
             layout=layer.layout,
-            frequencies=RotaryFrequencies(omega, layer.attention_factor),
+            attention_factor=layer.attention_factor,
+            rotary_dim=layer.rotary_dim,
             seq_dim=seq_dim,
             pair_axes=layer.pair_axes,
+            **clocks,
         )
+        if not is_plain and layer.base is not None:
+            module._origin = f" of base={layer.base:.15g} and rope_type={layer.rope_type!r}"
+        return module
 
     @property
     def frequencies(self) -> Tensor:
@@ -234,8 +252,8 @@ class RotaryPositionalEncoding(CachedPositions[Factors]):
 
         ``offset`` is the first position, an integer of at least 0, or an integer tensor of shape
         (batch,): one for each row of the batch, as when prompts of different lengths are continued.
-        On a GPU and in a compiled graph, where values are not looked at, offsets of rows that run
-        on past 2⁶³ − 1 wrap around to −2⁶³.
+        On a GPU and in a compiled graph values of a tensor are not looked at: negative offsets of
+        rows are positions below 0 there, and those that run on past 2⁶³ − 1 wrap around to −2⁶³.
 
         Instead of an offset you may pass ``positions``, integers or floats of shape (seq,) or
         (batch, seq), like the position_ids of transformers. Other shapes must broadcast to
@@ -257,14 +275,18 @@ class RotaryPositionalEncoding(CachedPositions[Factors]):
         if tables is not None:
             check_nothing_else(positions, offset)
             return rotate_pairs(x, self._factors_in(tables, x, axis), axis)
-        if isinstance(offset, int) and offset < 0:
+        factors = self._rows(x, axis, positions, offset, COMPUTE_DTYPE[x.dtype])
+        return rotate_pairs(x, factors, axis)
+
+    def _check_first(self, position: int) -> None:
+        """An offset below 0 was meant as a move of keys that are turned already. A symbol is no
+        int, and stays one."""
+        if isinstance(position, int) and position < 0:
             raise ValueError(
-                f"offset must be the first position, at least 0, got {check.brief(offset)}; keys "
+                f"offset must be the first position, at least 0, got {check.brief(position)}; keys "
                 "that are turned already are moved by shift(k, by=…), and positions= takes "
                 "positions below 0"
             )
-        factors = self._rows(x, axis, positions, offset, COMPUTE_DTYPE[x.dtype])
-        return rotate_pairs(x, factors, axis)
 
     def shift(self, x: Tensor, *, by: Tensor | ArrayLike) -> Tensor:
         """Move keys (or queries) ``x`` that are already turned on by so many positions.
@@ -285,7 +307,7 @@ class RotaryPositionalEncoding(CachedPositions[Factors]):
         True
         """
         axis = self._axis_of(x)
-        moves = as_shift(by, x)
+        moves = as_shift(by, x, "shift(k, by=n) moves keys on, and shift(k, by=-n) back")
         several = self.pair_axes is not None and moves.ndim > 0
         batch = check.batch_axis(axis + x.ndim)
         shape = tuple(moves.shape[1:] if several else moves.shape)
@@ -361,7 +383,7 @@ class RotaryPositionalEncoding(CachedPositions[Factors]):
         if self.pair_axes is None:
             return self._rows_at_one_axis(positions, dtype)
         self._check_axes(positions)
-        cached = self._cached_for(positions, dtype)
+        cached = self._cached_for(smallest_and_largest(positions), positions, dtype)
         if cached is None:
             return self._compute_at(positions, dtype)
         return self._look_up_axes(positions, self.pair_axes, cached)
@@ -435,6 +457,16 @@ class RotaryPositionalEncoding(CachedPositions[Factors]):
             raise ValueError(f"tables must be made with dtype={dtype}, got {got}")
         check_same_device("tables", factors[0], x)
         return align("tables", factors, x, axis, self._before_positions)
+
+
+def _turns_by_its_base(layer: LayerRotation) -> bool:
+    """Whether the base says what the frequencies are. Then it is the better argument: it equals
+    that of a module made by hand, and has the digits that a float64 frequency lacks, which amount
+    to whole turns at 2⁵³."""
+    if layer.base is None or layer.direction != 1:
+        return False
+    config = check.frequency_config(layer.rotary_dim, layer.base, "paper")
+    return layer.frequencies == tuple(_angles.exact_frequencies(config).omega.tolist())
 
 
 def _other_settings(given: _Settings, own: _Settings) -> str:

@@ -1,6 +1,7 @@
 """What the mathematics says of the encoding, on every implementation."""
 
 import inspect
+import re
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -14,6 +15,7 @@ from hypothesis import strategies as st
 
 from pe_lib import _angles
 from pe_lib._checks import frequency_config
+from pe_lib.rope import rotary_settings
 
 ATOL = 2.0**-46  # some sums of a few products, each within 2⁻⁵⁰
 
@@ -194,6 +196,42 @@ def test_rotate_computes_float16_in_float32(backend: Backend, layout: str) -> No
     assert turned.dtype == "float16"
     error = np.abs(turned.astype("float64") - expected)
     assert (error <= 2.0**-11 * 1.001 * np.abs(expected) + 2.0**-24).all()  # one rounding
+
+
+@both
+def test_a_layer_of_a_configuration_is_no_argument(backend: Backend) -> None:
+    """Its layout, its part, its direction and its axes would be dropped. What the error says to
+    write in its place turns as the model does."""
+    config = {"model_type": "llama", "head_dim": 8, "num_hidden_layers": 1, "rope_theta": 100.0}
+    layer = rotary_settings(config).layers[0]
+    assert layer is not None
+    module = TORCH.pe.RotaryPositionalEncoding.from_config(config)
+    x, positions = np.random.default_rng(7).normal(size=(3, 8)), np.arange(3)
+    words = r"^frequencies must be .*, got (LayerRotation|RotaryPositionalEncoding); of a layer"
+    for wrong in (layer, module):
+        with pytest.raises(TypeError, match=words):
+            TORCH.pe.RotaryPositionalEncoding(8, layout="split", frequencies=wrong)
+        with pytest.raises(TypeError, match=words) as caught:
+            backend.pe.rotate(backend.array(x), positions=positions, frequencies=wrong)
+    written = re.findall(r"\w+=layer\.\w+", str(caught.value))
+    assert len(written) == 4
+    options = eval(f"dict({', '.join(written)})", {"layer": layer})
+    ours = backend.numpy(
+        backend.pe.rotate(backend.array(x), positions=backend.array(positions), **options)
+    )
+    check_close(ours, module(torch.from_numpy(x)), atol=1e-15)
+
+
+@both
+def test_a_number_is_the_position_of_a_single_row(backend: Backend) -> None:
+    """Beside several rows it could be that of each, or of the first."""
+    x = np.random.default_rng(8).normal(size=(5, 8))
+    one = backend.numpy(backend.pe.rotate(backend.array(x[2]), positions=7))
+    rows = backend.numpy(backend.pe.rotate(backend.array(x), positions=backend.array([7] * 5)))
+    check_close(one, rows[2], atol=1e-15)
+    words = re.escape("of shape (seq,) = (5,); got one number: p + arange(5) counts on from p")
+    with pytest.raises(ValueError, match=f"^positions must be {words}$"):
+        backend.pe.rotate(backend.array(x), positions=7)
 
 
 def test_what_a_thread_raises_is_raised(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -167,6 +167,11 @@ def test_no_value_check_breaks_a_graph() -> None:
     row = compiled(lambda p: sinusoidal_encoding(p, 4))(torch.tensor([1.0, torch.nan, torch.inf]))
     assert row[0].isfinite().all()
     assert row[1:].isnan().all()
+    rotary, x = RotaryPositionalEncoding(8, layout="split"), torch.randn(2, 3, 8)
+    starts = torch.tensor([-4, 6])  # refused in eager mode
+    found = compiled(rotary)(x, offset=starts)
+    expected = rotary(x, positions=starts[:, None] + torch.arange(3))
+    assert torch.allclose(found, expected, rtol=0, atol=2e-6)
 
 
 class Table(nn.Module):

@@ -1,15 +1,20 @@
 """The arguments that models in use need: axes, offsets for each row of a batch, scaled attention,
 positions of several axes, and which shapes of positions are accepted."""
 
+import pickle
 from collections.abc import Iterator
 from functools import partial
 from itertools import product
+from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from backends import both_layouts
 from torch import Tensor, nn
+from torch._subclasses.fake_tensor import FakeTensorMode
+from transformers import LlamaConfig, PreTrainedModel
 from transformers.models.ernie4_5_vl_moe import configuration_ernie4_5_vl_moe as ernie
 from transformers.models.ernie4_5_vl_moe import modeling_ernie4_5_vl_moe as modeling_ernie
 from transformers.models.qwen2_vl import modeling_qwen2_vl as qwen2_vl
@@ -18,9 +23,11 @@ from transformers.models.qwen3_vl import modeling_qwen3_vl as qwen3_vl
 import pe_lib.numpy
 from pe_lib.torch import (
     RotaryPositionalEncoding,
+    RotaryTables,
     SinusoidalPositionalEncoding,
     frequencies,
     rotary_frequencies,
+    rotary_modules,
     rotate,
 )
 
@@ -90,24 +97,40 @@ def test_long_sequences_are_rotated_in_parts_along_their_own_axis() -> None:
 
 @pytest.mark.parametrize("starts", [[3, 0], [2047, 5], [2048, 4095], [10**7, 2], [-4, 6]])
 def test_an_offset_for_each_row_of_the_batch(starts: list[int]) -> None:
-    """Within the cached rows, past them, far off, and before 0."""
+    """Within the cached rows, past them, far off, and, of the sinusoidal module, before 0."""
     offset = torch.tensor(starts)
+    modules: list[nn.Module] = [SinusoidalPositionalEncoding(WIDTH)]
+    if min(starts) >= 0:
+        modules.append(RotaryPositionalEncoding(WIDTH, layout="split"))
+        modules.append(RotaryPositionalEncoding(WIDTH, layout="interleaved"))
 
     def row(module: Any, x: Tensor, start: int) -> Tensor:
         found: Tensor = module(x, positions=start + torch.arange(x.shape[-2]))
         return found
 
-    for module in (
-        SinusoidalPositionalEncoding(WIDTH),
-        RotaryPositionalEncoding(WIDTH, layout="split"),
-        RotaryPositionalEncoding(WIDTH, layout="interleaved"),
-    ):
+    for module in modules:
         for x in (torch.randn(2, LENGTH, WIDTH), torch.randn(2, 1, WIDTH)):
             rows = [row(module, x[n], start) for n, start in enumerate(starts)]
             torch.testing.assert_close(module(x, offset=offset), torch.stack(rows))
-    x, rotary = heads(), RotaryPositionalEncoding(WIDTH, layout="interleaved")
-    rows = [row(rotary, x[n], start) for n, start in enumerate(starts)]
-    torch.testing.assert_close(rotary(x, offset=offset), torch.stack(rows))
+    for rotary in modules[1:]:
+        x = heads()
+        rows = [row(rotary, x[n], start) for n, start in enumerate(starts)]
+        torch.testing.assert_close(rotary(x, offset=offset), torch.stack(rows))
+
+
+@pytest.mark.parametrize("pair_axes", [None, [0, 1, 1, 0]])
+@pytest.mark.parametrize("length", [LENGTH, 1])
+def test_a_negative_offset_is_refused_in_every_form(length: int, pair_axes: Any) -> None:
+    """It was meant to move keys that are turned already. A graph does not look at tensors."""
+    rotary = RotaryPositionalEncoding(WIDTH, layout="split", pair_axes=pair_axes)
+    x = torch.randn(BATCH, HEADS, length, WIDTH)
+    numbers = -300, np.int64(-300), torch.tensor(-300)
+    of_rows = torch.tensor([5, -300]), torch.tensor([-300, -4], dtype=torch.int32)
+    for offset in (*numbers, *of_rows):
+        with pytest.raises(ValueError, match=r"offset must be .* at least 0, got -300; .*shift"):
+            rotary(x, offset=offset)
+    for good in (np.int64(3), torch.tensor(3), torch.tensor([3, 3])):
+        torch.testing.assert_close(rotary(x, offset=good), rotary(x, offset=3))
 
 
 @pytest.mark.parametrize("layout", ["interleaved", "split"])
@@ -290,6 +313,16 @@ def test_a_shift_by_several_axes() -> None:
     torch.testing.assert_close(rotary.shift(cached, by=by), expected)
 
 
+@pytest.mark.parametrize("by", [np.uint8(3), torch.tensor([3, 4], dtype=torch.uint8)])
+def test_a_shift_without_a_sign_is_refused_in_its_own_words(by: Any) -> None:
+    rotary = RotaryPositionalEncoding(WIDTH, layout="split")
+    words = (
+        r"by must be signed .*uint8; shift\(k, by=n\) moves keys on, and shift\(k, by=-n\) back$"
+    )
+    with pytest.raises(TypeError, match=words):
+        rotary.shift(heads(), by=by)
+
+
 def test_a_shift_of_a_half_type_is_computed_in_float32() -> None:
     k = heads().bfloat16()
     rotary = RotaryPositionalEncoding(WIDTH, layout="split")
@@ -361,13 +394,124 @@ def test_rotate_turns_as_the_module_does(layout: Any) -> None:
     """Positions of its shapes, without a minus; in NumPy as well."""
     x, ids = heads(dtype=torch.float64), torch.randint(0, 99, (BATCH, LENGTH))
     rotary = RotaryPositionalEncoding(WIDTH, layout=layout)
-    for positions in (ids, ids[0], ids[:, None].expand(-1, HEADS, -1), ids.to(torch.uint8), 7):
-        as_given = torch.full((LENGTH,), 7) if isinstance(positions, int) else positions
-        expected = rotary(x, positions=as_given)
+    for positions in (ids, ids[0], ids[:, None].expand(-1, HEADS, -1), ids.to(torch.uint8)):
+        expected = rotary(x, positions=positions)
         torch.testing.assert_close(rotate(x, positions=positions, layout=layout), expected)
-        given = positions if isinstance(positions, int) else positions.numpy()
-        ours = pe_lib.numpy.rotate(x.numpy(), positions=given, layout=layout)
+        ours = pe_lib.numpy.rotate(x.numpy(), positions=positions.numpy(), layout=layout)
         torch.testing.assert_close(torch.from_numpy(ours), expected)
+
+
+def test_one_number_is_refused_as_the_positions_of_several_rows() -> None:
+    """By the module as by the function: it could be the position of each row, or of the first."""
+    x, rotary = heads(), RotaryPositionalEncoding(WIDTH, layout="split")
+    for number in (3, torch.tensor(3)):
+        for rows in (x, x[..., :1, :]):
+            with pytest.raises(ValueError, match=r"positions must be of shape .*got \(\)"):
+                rotary(rows, positions=number)
+            with pytest.raises(ValueError, match=r"positions must be of shape .*got one number"):
+                rotate(rows, positions=number, layout="split")
+
+
+# The module of a layer of a configuration
+
+LLAMA_3_1: dict[str, Any] = {
+    "model_type": "llama",
+    "head_dim": 128,
+    "num_hidden_layers": 2,
+    "rope_theta": 500_000.0,
+}
+SCALED = LLAMA_3_1 | {
+    "rope_scaling": {
+        "rope_type": "llama3",
+        "factor": 8.0,
+        "low_freq_factor": 1.0,
+        "high_freq_factor": 4.0,
+        "original_max_position_embeddings": 8192,
+    }
+}
+
+
+@pytest.mark.parametrize("config", [LLAMA_3_1, SCALED])
+def test_a_configuration_is_read_under_any_default_device(config: dict[str, Any]) -> None:
+    expected = RotaryPositionalEncoding.from_config(config)
+    with torch.device("meta"):
+        on_meta = [RotaryPositionalEncoding.from_config(config), *rotary_modules(config)]
+    with FakeTensorMode():
+        in_fake_mode = [RotaryPositionalEncoding.from_config(config), *rotary_modules(config)]
+    x = torch.randn(1, 2, 3, 128)
+    for module in on_meta + in_fake_mode:
+        assert module is not None
+        exactly(module(x, offset=7), expected(x, offset=7))
+
+
+class Reader(PreTrainedModel):  # type: ignore[misc]
+    """A model that reads its own configuration for its layers."""
+
+    config_class = LlamaConfig
+
+    def __init__(self, config: LlamaConfig) -> None:
+        super().__init__(config)
+        self.embed = nn.Embedding(11, 8)
+        self.first = RotaryPositionalEncoding.from_config(config, layer=0)
+        made = rotary_modules(config)
+        self.layers = nn.ModuleList(each for each in made if each is not None)
+        self.post_init()
+
+    def forward(self, ids: Tensor) -> Tensor:
+        x: Tensor = self.first(self.embed(ids))
+        for layer in self.layers:
+            x = layer(x)
+        return x
+
+
+@torch.no_grad()
+def test_a_model_that_reads_its_configuration_comes_out_of_from_pretrained(tmp_path: Path) -> None:
+    """transformers makes it on meta."""
+    config = LlamaConfig(
+        hidden_size=16,
+        num_attention_heads=2,
+        num_hidden_layers=2,
+        rope_parameters=SCALED["rope_scaling"] | {"rope_theta": 500_000.0},
+    )
+    model, ids = Reader(config), torch.arange(11)[None]
+    model.save_pretrained(tmp_path)
+    exactly(Reader.from_pretrained(tmp_path)(ids), model(ids))
+
+
+@pytest.mark.parametrize("rope_type", ["default", "mrope"])
+def test_a_layer_that_is_not_scaled_is_the_module_made_by_hand(rope_type: str) -> None:
+    """It takes the tables of the other, shares its cache, and is as exact far out, where the digits
+    that a float64 frequency lacks are whole turns."""
+    by_hand = RotaryPositionalEncoding(128, base=500_000, layout="split")
+    config = LLAMA_3_1 | {"rope_scaling": {"rope_type": rope_type}}
+    read = RotaryPositionalEncoding.from_config(config)
+    assert repr(read) == repr(by_hand)
+    assert read._cache is by_hand._cache
+    ids = torch.tensor([0, 7, 10**7, 2**53])
+    x = torch.randn(2, 4, 128, dtype=torch.float64)
+    tables: RotaryTables = read.tables(ids, dtype=torch.float64)
+    exactly(by_hand(x, tables=tables), by_hand(x, positions=ids))
+    exactly(read.cos_sin(ids, dtype=torch.float64), by_hand.cos_sin(ids, dtype=torch.float64))
+
+
+def test_a_scaled_layer_says_what_its_frequencies_are_of() -> None:
+    rotary = RotaryPositionalEncoding.from_config(SCALED)
+    said = "frequencies=(1, …) of base=500000 and rope_type='llama3', layout='split'"
+    assert said in repr(rotary)
+    assert repr(pickle.loads(pickle.dumps(rotary))) == repr(rotary)
+    backwards = RotaryPositionalEncoding.from_config({"model_type": "nanochat"})
+    assert "frequencies=(-1, …) of base=" in repr(backwards)
+
+
+def test_tables_of_a_scaled_layer_are_refused_by_what_differs() -> None:
+    """The frequencies, and not the base 10000 that stands beside them and means nothing."""
+    scaled = RotaryPositionalEncoding.from_config(SCALED)
+    by_hand = RotaryPositionalEncoding(128, base=500_000, layout="split")
+    x, ids = torch.randn(3, 128), torch.arange(3)
+    with pytest.raises(ValueError, match=r"with frequencies=None, as this one, got \(1\.0, "):
+        by_hand(x, tables=scaled.tables(ids))
+    with pytest.raises(ValueError, match=r"with frequencies=\(1\.0, .*, as this one, got None"):
+        scaled(x, tables=by_hand.tables(ids))
 
 
 # What a module shows
