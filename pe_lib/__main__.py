@@ -6,7 +6,9 @@ standard error that says why.
 
 import argparse
 import importlib
+import io
 import json
+import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -14,8 +16,9 @@ from typing import Any
 
 from pe_lib import doctor
 from pe_lib.doctor.calls import AXES
+from pe_lib.doctor.comparison import is_for_long_texts, longest_of, one_layer, refuse_several
 from pe_lib.doctor.numbers import number, spans
-from pe_lib.doctor.report import NAMES
+from pe_lib.doctor.report import NAMES, layers_of
 from pe_lib.doctor.words import describe_frequencies
 from pe_lib.rope import LayerRotation, RotarySettings, rotary_settings
 from pe_lib.rope.configuration import LAYERS_NOT_KNOWN
@@ -28,14 +31,32 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = _parser().parse_args(arguments)
     try:
         settings = rotary_settings(options.config, options.length, family=_family(options.layout))
-        if options.json:
-            print(json.dumps(settings.to_dict(), ensure_ascii=False))
-        else:
-            print(describe(settings))
-        return 0 if options.against is None else _against(options, settings)
+        said = _said(options, settings)
     except (TypeError, ValueError) as error:
-        print(f"cannot say: {error}", file=sys.stderr)
-        return CANNOT_SAY
+        return _cannot_say(error)
+    _print(said)
+    if options.against is None:
+        return 0
+    try:
+        report = _against(options, settings)
+    except (TypeError, ValueError) as error:
+        return _cannot_say(error)
+    _print(f"\n{report}")
+    return DIFFERS if report.faults else 0
+
+
+def _print(text: str) -> None:
+    """Print. Whoever reads, such as ``head``, may have seen enough: the exit code still says what
+    was found."""
+    try:
+        print(text, flush=True)
+    except BrokenPipeError:  # and none again when Python ends and writes what is left
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _cannot_say(error: Exception) -> int:
+    print(f"cannot say: {error}", file=sys.stderr)
+    return CANNOT_SAY
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -53,14 +74,25 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--length", type=int, metavar="N", help="the longest text, for scalings that depend on it"
     )
-    parser.add_argument("--layer", type=int, metavar="I", help="hold the function to this layer")
+    parser.add_argument(
+        "--layer",
+        type=int,
+        metavar="N",
+        help="print this layer's kind alone, and hold the function to it; needed with --against "
+        "where layers turn in different ways",
+    )
     parser.add_argument("--axes", choices=AXES, help="the shape that the function takes")
+    parser.add_argument(
+        "--same-cache",
+        action="store_true",
+        help="the model's own code reads the keys: their order has to be the same, too",
+    )
     parser.add_argument(
         "--layout",
         choices=("split", "interleaved"),
         help="of a family that is not in the table, if you know it",
     )
-    parser.add_argument("--json", action="store_true", help="print the settings as JSON")
+    parser.add_argument("--json", action="store_true", help="print the settings as JSON, no more")
     return parser
 
 
@@ -68,29 +100,55 @@ def _family(layout: str | None) -> dict[str, Any] | None:
     return None if layout is None else {"layout": layout}
 
 
-def _against(options: argparse.Namespace, settings: RotarySettings) -> int:
-    """The doctor's report, printed, and its exit code."""
-    turn = _function(options.against)
-    expect: RotarySettings | LayerRotation = settings
-    if options.layer is not None:
-        if not 0 <= options.layer < len(settings.layers):
+def _said(options: argparse.Namespace, settings: RotarySettings) -> str:
+    """What is printed of the file."""
+    for name in ("against", "layer"):
+        if options.json and getattr(options, name) is not None:
             raise ValueError(
-                f"--layer must be from 0 to {len(settings.layers) - 1}, got {options.layer}"
+                f"--json prints one object, all that the file says: leave out --{name}"
             )
-        layer = settings.layers[options.layer]
-        if layer is None:
-            raise ValueError(f"layer {options.layer} does not turn: there is nothing to examine")
-        expect = layer
+    if options.json:
+        return json.dumps(settings.to_dict())
+    if options.layer is None:
+        return "\n".join([describe(settings), *_of_lengths(settings.kinds)])
+    kind = one_layer(settings, options.layer, "--layer")
+    return "\n".join([describe(settings, kind), *_of_lengths([kind])])
+
+
+def _of_lengths(kinds: Sequence[LayerRotation]) -> list[str]:
+    """That the frequencies are those of short texts, or of long ones, where these differ."""
+    said = []
+    for kind in kinds:
+        if kind.rope_type not in ("dynamic", "longrope"):
+            continue
+        others = "others apply to longer ones: --length N"
+        if is_for_long_texts(kind):
+            others = "others apply to short ones"
+        which = "long" if is_for_long_texts(kind) else "short"
+        said.append(_line("length", f"{kind.rope_type}: frequencies of {which} texts; {others}"))
+    return list(dict.fromkeys(said))
+
+
+def _against(options: argparse.Namespace, settings: RotarySettings) -> doctor.Report:
+    """The doctor's report."""
+    turn = _function(options.against)
     if not settings.kinds:
         raise ValueError("no layer of this model turns: there is nothing to examine")
-    kind = expect if isinstance(expect, LayerRotation) else settings.kinds[0]
-    axes = 1 if kind.pair_axes is None else max(kind.pair_axes) + 1
-    report = doctor.examine(
-        turn, kind.head_dim, expect=expect, axes=options.axes, position_axes=axes
+    if options.layer is None:
+        refuse_several(settings, "--layer")
+        kind = settings.kinds[0]
+    else:
+        kind = one_layer(settings, options.layer, "--layer")
+    return doctor.examine(
+        turn,
+        kind.head_dim,
+        expect=settings,
+        layer=options.layer,
+        axes=options.axes,
+        position_axes=1 if kind.pair_axes is None else max(kind.pair_axes) + 1,
+        longest=options.length or longest_of(options.config, settings),
+        same_cache=options.same_cache,
     )
-    print()
-    print(report)
-    return DIFFERS if report.faults else 0
 
 
 def _function(name: str) -> Any:
@@ -112,8 +170,8 @@ def _function(name: str) -> Any:
 # ---- In words
 
 
-def describe(settings: RotarySettings) -> str:
-    """What a model expects, a line for each thing; a block for each kind of layer."""
+def describe(settings: RotarySettings, only: LayerRotation | None = None) -> str:
+    """What a model expects, a line for each thing; a block for each kind of layer, or for one."""
     kinds, layers = settings.kinds, settings.layers
     still = [index for index, each in enumerate(layers) if each is None]
     how = "all rotated" if not still else f"{len(layers) - len(still)} rotated"
@@ -125,10 +183,9 @@ def describe(settings: RotarySettings) -> str:
     lines = [title]
     if still and kinds:
         lines.append(_line("not rotated", f"layers {spans(still)}"))
-    for kind in kinds:
+    for kind in kinds if only is None else [only]:
         if len(kinds) > 1:
-            own = [index for index, each in enumerate(layers) if each == kind]
-            lines += ["", f"layers {spans(own)} · {_part(kind)}"]
+            lines += ["", f"layers {spans(layers_of(settings, kind))} · {_part(kind)}"]
         lines += _of_kind(kind, settings)
     if len(kinds) > 1:
         lines.append("")
@@ -192,4 +249,6 @@ def _frequencies(kind: LayerRotation) -> str:
 
 
 if __name__ == "__main__":
+    if isinstance(sys.stdout, io.TextIOWrapper):  # a terminal may lack a letter, such as √
+        sys.stdout.reconfigure(errors="backslashreplace")
     sys.exit(main())

@@ -15,14 +15,22 @@ Notation: K pairs turn, r = 2K entries; pair k turns by ω_k radians a position.
 """
 
 from dataclasses import replace
-from typing import Any
+from typing import Any, SupportsIndex
 
 from pe_lib import _checks as check
 from pe_lib.doctor.calls import Axes, Caller, Turn
-from pe_lib.doctor.comparison import compare, kinds_of_layer
+from pe_lib.doctor.comparison import (
+    compare,
+    distance,
+    expectation,
+    kinds_of_layer,
+    longest_of,
+    refuse_several,
+)
 from pe_lib.doctor.examination import examine_blind
-from pe_lib.doctor.report import ADAPTERS, Code, Fault, Report
-from pe_lib.doctor.words import lines
+from pe_lib.doctor.report import ADAPTERS, Code, Fault, Report, not_tested
+from pe_lib.doctor.words import lines, others_of
+from pe_lib.rope import RotarySettings
 
 __all__ = [
     "ADAPTERS",
@@ -41,8 +49,11 @@ def examine(
     head_dim: int,
     *,
     expect: Any = None,
+    layer: SupportsIndex | None = None,
     axes: Axes | None = None,
     position_axes: int = 1,
+    longest: SupportsIndex | None = None,
+    same_cache: bool = False,
 ) -> Report:
     """Say what a rotary function does and, against ``expect``, what is wrong with it.
 
@@ -57,9 +68,12 @@ def examine(
     expect
         What the model expects: a ``config.json`` as a path, a JSON text or a dictionary; the
         ``RotarySettings`` or ``LayerRotation`` that ``rotary_settings`` reads from it; or a
-        ``RotaryPositionalEncoding``. Where the layers of a model differ, the kind of layer that is
-        nearest is taken, and named. Without it the report says what the function does, and holds as
-        faults only what no model wants.
+        ``RotaryPositionalEncoding``. Without it the report says what the function does, and holds
+        as faults only what no model wants.
+    layer
+        The number of the layer to which the function is held, where layers of a model turn in
+        different ways. Without it the nearest kind of layer is taken. The first line of the report
+        says which layers these are, and that it was not held to the others.
     axes
         The shape of ``x`` before its last axis, and with it that of the positions: "seq" for
         (seq, head_dim) with positions (seq,); "batch heads seq" and "batch seq heads" for four
@@ -67,6 +81,14 @@ def examine(
     position_axes
         The number of axes of a position, as in M-RoPE. If it is not 1, positions have one axis
         more, the first, of this size.
+    longest
+        How many positions the longest text has. That a table ends behind them is a note; that it
+        ends before is a fault, unless the function raises an error there. None takes
+        ``max_position_embeddings``, if ``expect`` is a configuration that has it, and else knows no
+        end. Positions are examined up to 2²⁰ = 1,048,576 in any case, as far as the function goes.
+    same_cache
+        Whether the model's own code reads the keys that the function writes. If so, another order
+        of the outputs is a fault. Scores do not depend on it, and it is a note otherwise.
 
     Returns
     -------
@@ -76,7 +98,8 @@ def examine(
     ------
     ValueError
         If ``turn`` raises on every form of input, or answers with another shape each time; the
-        message has the first error. Or if ``expect`` cannot be read.
+        message has the first error. Or if an argument is none of what is allowed, ``expect`` cannot
+        be read, or it has no such layer.
 
     Notes
     -----
@@ -84,32 +107,65 @@ def examine(
     ``print(doctor.ADAPTERS["torch"])``, and "transformers", "jax", "mlx", "flash-attn", "ctypes".
     """
     width = check.even("head_dim", head_dim)
-    kinds = kinds_of_layer(expect, width)
-    caller = Caller(turn, width, axes, check.integer("position_axes", position_axes, at_least=1))
-    report = examine_blind(caller)
-    if kinds:
-        judged = [compare(report, kind) for kind in kinds]
-        report = min(judged, key=lambda each: len(each.faults))
+    axes_of_positions = check.integer("position_axes", position_axes, at_least=1)
+    caller = Caller(turn, width, axes, axes_of_positions)
+    length = None if longest is None else check.integer("longest", longest, at_least=1)
+    check.true_or_false("same_cache", same_cache)
+    if expect is None:
+        if layer is not None:
+            raise ValueError(f"layer must be left out without expect, got {check.brief(layer)}")
+        report = examine_blind(caller, length)
+        return replace(report, lines=lines(report))
+    expected = expectation(expect)
+    kinds = kinds_of_layer(expected, layer, width)
+    report = examine_blind(caller, longest_of(expect, expected) if length is None else length)
+    judged = [compare(report, kind, same_cache=same_cache) for kind in kinds]
+    report = min(judged, key=distance)
+    if isinstance(expected, RotarySettings):
+        report = replace(report, settings=expected)
+        others = others_of(report)
+        report = not_tested(report, others) if others else report
     return replace(report, lines=lines(report))
 
 
 def assert_turns_as(
-    turn: Turn, head_dim: int, expect: Any, *, axes: Axes | None = None, position_axes: int = 1
+    turn: Turn,
+    head_dim: int,
+    expect: Any,
+    *,
+    layer: SupportsIndex | None = None,
+    axes: Axes | None = None,
+    position_axes: int = 1,
+    longest: SupportsIndex | None = None,
+    same_cache: bool = False,
 ) -> None:
     """For pytest: raise an `AssertionError` with the report if ``turn`` differs from ``expect``.
 
     Parameters
     ----------
-    turn, head_dim, expect, axes, position_axes
-        As in `examine`.
+    turn, head_dim, expect, layer, axes, position_axes, longest, same_cache
+        As in `examine`. ``layer`` must be given where layers of the model turn in different ways:
+        a function that is right for some of them is not right for the model.
 
     Raises
     ------
     AssertionError
         If the report names a fault. The message is the whole report.
     ValueError
-        As in `examine`.
+        As in `examine`, and if ``layer`` is needed. The message says which layers turn alike.
     """
-    report = examine(turn, head_dim, expect=expect, axes=axes, position_axes=position_axes)
+    expected = None if expect is None else expectation(expect)
+    if layer is None and isinstance(expected, RotarySettings):
+        refuse_several(expected)
+    report = examine(
+        turn,
+        head_dim,
+        expect=expect,
+        layer=layer,
+        axes=axes,
+        position_axes=position_axes,
+        longest=longest,
+        same_cache=same_cache,
+    )
     if report.faults:
         raise AssertionError(f"the rotation differs from what is expected\n{report}")

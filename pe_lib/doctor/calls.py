@@ -6,6 +6,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
+from pe_lib import _checks as check
 from pe_lib.doctor.report import ADAPTERS, Array, Floats
 
 Turn = Callable[[Array, Array], ArrayLike]
@@ -30,6 +31,8 @@ class Caller:
     Each call gets arrays of its own. Whether the function wrote into them is remembered."""
 
     def __init__(self, turn: Turn, width: int, axes: Axes | None, position_axes: int) -> None:
+        if axes is not None:
+            check.choice("axes", axes, AXES)
         self.turn, self.width, self.position_axes = turn, width, position_axes
         self.axes: Axes | None = axes
         self.forms = AXES if axes is None else (axes,)

@@ -1,4 +1,4 @@
-"""A report against what a model expects."""
+"""A report against what a model expects, and which of its layers that is."""
 
 import math
 from collections.abc import Callable
@@ -8,29 +8,93 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from pe_lib import _checks as check
 from pe_lib.doctor.numbers import entries_of, number, spans, whole
 from pe_lib.doctor.reading import BARS, ROUNDINGS
-from pe_lib.doctor.report import NAMES, Code, Fault, Floats, Report, not_tested, with_fault
+from pe_lib.doctor.report import (
+    NAMES,
+    Code,
+    Fault,
+    Floats,
+    Report,
+    layers_of,
+    not_tested,
+    with_fault,
+    with_note,
+)
 from pe_lib.doctor.words import describe
-from pe_lib.rope import LayerRotation, RotarySettings, rotary_settings
+from pe_lib.rope import LayerRotation, RotarySettings, families, rotary_settings
+from pe_lib.rope.configuration import loaded, text_model
 
 OTHER_FREQUENCIES = 1e-5  # relative: above what a power computed in float32 is off by
 OTHER_FACTOR = 1e-3  # relative: less changes no score by more than a rounding to bfloat16 does
 
 
-def kinds_of_layer(expect: Any, width: int) -> list[LayerRotation]:
-    """The different rotations that ``expect`` asks for, of this width."""
-    if expect is None:
-        return []
-    if isinstance(expect, LayerRotation):
-        layers: list[LayerRotation | None] = [expect]
-    elif isinstance(expect, RotarySettings):
-        layers = list(expect.layers)
-    elif hasattr(expect, "frequencies") and hasattr(expect, "layout"):
-        layers = [_of_module(expect)]
+# ---- What is expected, and of which layers
+
+
+def expectation(expect: Any) -> RotarySettings | LayerRotation:
+    """All layers of a model, or one, from whatever a caller may give."""
+    if isinstance(expect, LayerRotation | RotarySettings):
+        return expect
+    return _of_module(expect) if _is_module(expect) else rotary_settings(expect)
+
+
+def longest_of(expect: Any, expected: RotarySettings | LayerRotation) -> int | None:
+    """The length that a configuration says itself, for which tables are made; None without one.
+    ``expected`` is what was read from it.
+
+    A default of the family is not taken: nobody has said that this model has it. Nor is the length
+    beside "dynamic", since texts that are longer are what that scaling is for."""
+    if isinstance(expected, LayerRotation) or expect is expected:
+        return None
+    if any(kind.rope_type == "dynamic" for kind in expected.kinds):
+        return None
+    given = text_model(loaded(expect))
+    own = families().get(str(given.get("model_type")), {}).get("names", {})
+    name = "max_position_embeddings"
+    length = given.get(name, given.get(own.get(name, name)))
+    if not isinstance(length, int | float) or not 1 <= length < math.inf:
+        return None
+    return int(length)
+
+
+def one_layer(settings: RotarySettings, layer: Any, name: str = "layer") -> LayerRotation:
+    """What a layer that the argument ``name`` names turns by."""
+    number, last = check.integer(name, layer, at_least=0), len(settings.layers) - 1
+    if number > last:
+        raise ValueError(f"{name} must be from 0 to {last}, got {number}")
+    found = settings.layers[number]
+    if found is None:
+        raise ValueError(f"{name} must be a layer that turns, got {number}, which does not turn")
+    return found
+
+
+def refuse_several(settings: RotarySettings, name: str = "layer") -> None:
+    """No function is held to the whole of a model whose layers turn in different ways."""
+    if len(settings.kinds) > 1:
+        own = [layers_of(settings, kind) for kind in settings.kinds]
+        kinds = "; ".join(f"{layers[0]} stands for layers {spans(layers)}" for layers in own)
+        raise ValueError(
+            f"{name} must be given, because {len(own)} kinds of layers of "
+            f"{settings.model_type!r} turn in different ways: {kinds}"
+        )
+
+
+def kinds_of_layer(
+    expected: RotarySettings | LayerRotation, layer: Any, width: int
+) -> list[LayerRotation]:
+    """The different rotations that are expected, of this width: that of ``layer``, or all."""
+    if isinstance(expected, LayerRotation):
+        if layer is not None:
+            raise ValueError(
+                f"layer must be left out where expect is one layer, got {check.brief(layer)}"
+            )
+        kinds = [expected]
+    elif layer is not None:
+        kinds = [one_layer(expected, layer)]
     else:
-        layers = list(rotary_settings(expect).layers)
-    kinds = [each for each in dict.fromkeys(layers) if each is not None]
+        kinds = list(expected.kinds)
     fitting = [each for each in kinds if each.head_dim == width]
     if not fitting:
         widths = sorted({each.head_dim for each in kinds})
@@ -41,24 +105,40 @@ def kinds_of_layer(expect: Any, width: int) -> list[LayerRotation]:
     return fitting
 
 
+def _is_module(expect: Any) -> bool:
+    return hasattr(expect, "frequencies") and hasattr(expect, "layout")
+
+
 def _of_module(module: Any) -> LayerRotation:
-    """The settings of a ``RotaryPositionalEncoding``, of which this file knows only the names."""
-    frequencies = tuple(np.asarray(module.frequencies, np.float64).tolist())
+    """The settings of a ``RotaryPositionalEncoding``, of which this file knows only the names.
+
+    Where all of its frequencies are negative, it turns backward."""
+    omega = np.asarray(module.frequencies, np.float64)
+    direction = -1 if np.any(omega < 0) and not np.any(omega > 0) else 1
     axes = module.pair_axes
     return LayerRotation(
         head_dim=int(module.head_dim),
-        rotary_dim=2 * len(frequencies),
+        rotary_dim=2 * len(omega),
         layout=module.layout,
         layout_out=module.layout,
-        frequencies=frequencies,
+        frequencies=tuple((direction * omega).tolist()),
         attention_factor=float(module.attention_factor),
+        direction=direction,
         pair_axes=None if axes is None else tuple(int(each) for each in axes),
     )
 
 
-def compare(report: Report, kind: LayerRotation) -> Report:
-    """A report of `examine` without ``expect``, with its faults against one kind of layer."""
+# ---- What differs
+
+
+def compare(report: Report, kind: LayerRotation, *, same_cache: bool = True) -> Report:
+    """A report of `examine` without ``expect``, with its faults against one kind of layer.
+
+    With ``same_cache`` another order of the outputs is a fault, and else a note: scores are equal.
+    """
     report = replace(report, expected=kind)
+    if report.follows_length and is_for_long_texts(kind):
+        report, kind = _at_the_length(report, kind)
     if kind.pair_axes is not None and report.pair_axes is None:
         axes = max(kind.pair_axes) + 1
         report = not_tested(report, f"which axis turns a pair (position_axes={axes})")
@@ -77,9 +157,60 @@ def compare(report: Report, kind: LayerRotation) -> Report:
         _compare_length,
     ):
         fault = check_one(report, kind)
-        if fault is not None:
+        if fault is None:
+            continue
+        if fault.code is Code.LAYOUT_OUT and not same_cache:
+            report = with_note(report, f"{fault.difference}: {fault.consequence}")
+        else:
             report = with_fault(report, fault)
     return _with_exact_angles(report, kind)
+
+
+def distance(report: Report) -> tuple[int, float]:
+    """How far a report is from what it was held to: its faults, then the error of scores.
+
+    Two bases are one fault each, so the faults alone do not say which of them is nearer."""
+    found, expected = _found(report), report.expected
+    readable = report.layout in NAMES and 2 * len(found.frequencies) == found.rotary_dim
+    if expected is None or not readable:
+        return len(report.faults), 0.0
+    return len(report.faults), _score_error(found, expected, 100)
+
+
+def is_for_long_texts(kind: LayerRotation) -> bool:
+    """Whether the frequencies are those of a text beyond the length of the first training, with a
+    scaling that has others for shorter ones."""
+    if kind.rope_type not in ("dynamic", "longrope") or kind.base is None:
+        return False
+    pairs = len(kind.frequencies)
+    plain = kind.base ** (-np.arange(pairs) / pairs)
+    if kind.rope_type == "dynamic":
+        return not np.allclose(kind.frequencies, plain, rtol=OTHER_FREQUENCIES, atol=0)
+    divisors = np.array(dict(kind.rope_parameters).get("long_factor", np.nan), np.float64)
+    return np.allclose(kind.frequencies, plain / divisors, rtol=OTHER_FREQUENCIES, atol=0)
+
+
+def _at_the_length(report: Report, kind: LayerRotation) -> tuple[Report, LayerRotation]:
+    """What to compare where a function follows the length, and frequencies of long texts are meant.
+
+    LongRoPE has one list for all long texts. Under "dynamic" each length has its own frequencies,
+    and which length is meant they do not say: a near call is held to those of short texts."""
+    if kind.rope_type == "dynamic":
+        pairs = len(kind.frequencies)
+        assert kind.base is not None
+        plain = kind.base ** (-np.arange(pairs) / pairs)
+        report = not_tested(report, "the frequencies of long texts, which expect asks for")
+        return report, replace(kind, frequencies=tuple(plain.tolist()))
+    assert report.far_frequencies is not None
+    assert report.far_frequency_errors is not None
+    assert report.far_attention_factor is not None
+    report = replace(
+        report,
+        frequencies=report.far_frequencies,
+        frequency_errors=report.far_frequency_errors,
+        attention_factor=report.far_attention_factor,
+    )
+    return with_note(report, "frequencies and factor are those of a call with far positions"), kind
 
 
 def _with_exact_angles(report: Report, kind: LayerRotation) -> Report:
@@ -96,7 +227,7 @@ def _with_exact_angles(report: Report, kind: LayerRotation) -> Report:
     found = report.frequencies
     if wrong & set(report.codes) or report.layout == "other" or report.follows_length:
         return report
-    rounding = np.abs(found - np.array(kind.frequencies))[found > 0]
+    rounding = np.abs(found - np.array(kind.frequencies))[found != 0]
     if len(rounding) != len(report.angle_errors):
         return report
     return replace(report, angle_errors=report.angle_errors + rounding * report.angle_at)
@@ -188,7 +319,7 @@ def _compare_layout(report: Report, kind: LayerRotation) -> Fault | None:
 
 
 def _compare_direction(report: Report, kind: LayerRotation) -> Fault | None:
-    if report.direction == kind.direction:
+    if report.direction == kind.direction or _same_ways(report, kind):
         return None
     which = {1: "forward", -1: "backward"}
     if report.direction == 0:
@@ -200,6 +331,12 @@ def _compare_direction(report: Report, kind: LayerRotation) -> Fault | None:
         + "; the past is seen as a future at the same distance",
         "change the sign of the sine",
     )
+
+
+def _same_ways(report: Report, kind: LayerRotation) -> bool:
+    """Whether each pair turns as it should, where some are meant to turn the other way."""
+    expected = kind.direction * np.sign(kind.frequencies)
+    return report.direction == 0 and np.array_equal(np.sign(report.frequencies), expected)
 
 
 def _fault_mixed(report: Report, kind: LayerRotation, wrong: str, right: str) -> Fault:
@@ -242,7 +379,7 @@ def _compare_frequencies(report: Report, kind: LayerRotation) -> Fault | None:
     found, bars = report.frequencies, report.frequency_errors
     if len(found) != len(expected):
         return None  # the part is reported instead
-    tolerance = BARS * bars + OTHER_FREQUENCIES * expected
+    tolerance = BARS * bars + OTHER_FREQUENCIES * np.abs(expected)
     different = np.abs(found - expected) > tolerance
     if not different.any():
         return None
@@ -270,8 +407,8 @@ def _explain_frequencies(
     if explained is not None:
         return explained
     expected = np.array(kind.frequencies)
-    ratios = found[expected > 0] / expected[expected > 0]
-    if np.allclose(ratios, ratios[0], rtol=min(1e-4, abs(ratios[0] - 1) / 10)):
+    ratios = found[expected != 0] / expected[expected != 0]
+    if len(ratios) and np.allclose(ratios, ratios[0], rtol=min(1e-4, abs(ratios[0] - 1) / 10)):
         return _Explanation(
             Code.FREQUENCIES,
             f"all frequencies are {number(ratios[0])} times those of the model",
@@ -303,7 +440,8 @@ def _half_frequencies(
     for name, rounded in ROUNDINGS.items():
         of_single = rounded(expected.astype(np.float32))
         if fits(rounded(expected), 1e-6) or fits(of_single, 1e-6):
-            worst = np.abs(found / expected - 1)[expected > 0].max()
+            turning = expected != 0
+            worst = np.abs(found[turning] / expected[turning] - 1).max(initial=0.0)
             return _Explanation(
                 Code.HALF_FREQUENCIES,
                 f"frequencies are rounded to {name}, up to {worst:.1e} off",

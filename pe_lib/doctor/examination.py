@@ -32,6 +32,7 @@ from pe_lib.doctor.report import (
     Report,
     not_tested,
     with_fault,
+    with_note,
 )
 from pe_lib.doctor.trials import (
     checked_writes,
@@ -55,27 +56,35 @@ NO_OFFSET = 0.02
 TURNS = 0.25
 
 
-def examine_blind(caller: Caller) -> Report:
-    """What the function does, and what no model wants."""
-    report = Report(caller.width, untested=UNTESTED)
+def examine_blind(caller: Caller, longest: int | None = None) -> Report:
+    """What the function does, and what no model wants.
+
+    Where a table ends after ``longest`` positions or later, that is a note and no fault."""
     matrices, positions, error_beyond = caller.first_matrices()
+    report = _examined(caller, longest, matrices, positions)
+    asked = int(positions.max())
+    if asked < REACHES[0]:
+        beyond = whole(max(asked, report.reach))
+        report = not_tested(report, f"positions beyond {beyond}, where it raised {error_beyond}")
+    return report
+
+
+def _examined(caller: Caller, longest: int | None, matrices: Floats, positions: Array) -> Report:
+    """The same, from the first matrices, which are those at these positions."""
+    report = Report(caller.width, untested=UNTESTED, axes=caller.axes or "seq")
     steps = positions[0, : 1 + int(positions[0].max()).bit_length()]
-    report = replace(report, axes=caller.axes or "seq")
-    if int(steps[-1]) < REACHES[0]:
-        untested = f"positions beyond {whole(steps[-1])}, where it raised {error_beyond}"
-        report = replace(report, untested=(*report.untested, untested))
     finite = np.isfinite(matrices.reshape(len(matrices), -1)).all(axis=-1)
     finite = np.asarray(finite, np.bool_)
     if not finite[: len(steps)].all():
         bad = int(steps[int(np.argmin(finite[: len(steps)]))])
-        report = with_fault(report, _fault_not_finite(bad))
+        report = _at_its_end(report, _fault_not_finite(bad), bad, longest)
         if bad <= 16:
             return checked_writes(report, caller)
         steps = steps[steps < bad]
         keep = (positions.max(axis=0) < bad) & finite
         matrices, positions = matrices[keep], positions[:, keep]
     try:
-        return _read(report, caller, matrices, positions, steps)
+        return _read(report, caller, longest, matrices, positions, steps)
     except Unreadable as error:
         fault = positions_ignored(caller) or error.fault
         report = replace(report, untested=(*report.untested, "everything after this fault"))
@@ -91,7 +100,12 @@ def examine_blind(caller: Caller) -> Report:
 
 
 def _read(
-    report: Report, caller: Caller, matrices: Floats, positions: Array, steps: Array
+    report: Report,
+    caller: Caller,
+    longest: int | None,
+    matrices: Floats,
+    positions: Array,
+    steps: Array,
 ) -> Report:
     """What the matrices at these positions, the first of which are ``steps``, say; then trials."""
     unit = float(np.abs(matrices[0]).max())
@@ -112,7 +126,7 @@ def _read(
         ignored = positions_ignored(caller)
         if ignored is not None:
             raise Unreadable(ignored)
-        report = with_fault(report, _fault_far(fit.lost, fit.reach))
+        report = _at_its_end(report, _fault_far(fit.lost, fit.reach), fit.lost, longest)
         steps = steps[steps <= fit.reach]
     report = replace(
         report,
@@ -124,14 +138,50 @@ def _read(
     report = _with_axes(report, caller, matrices, positions, pairs, fit)
     report = _with_rest_of_head(report, matrices[0], pairs)
     report = with_calls(report, caller, pairs, noise, z[: len(steps)], steps)
+    report = _with_last_position(report, caller, pairs, rounding, longest)
     return checked_writes(_with_trials(report, caller, matrices[0], pairs, noise), caller)
+
+
+def _at_its_end(report: Report, fault: Fault, position: int, longest: int | None) -> Report:
+    """A report with this fault of a position, or with a note if no text is so long."""
+    if longest is None or position < longest:
+        return with_fault(report, fault)
+    what = "its output is not finite"
+    if fault.code is Code.FAR:
+        what = "its angle is that of no rotation that it makes before"
+    of = f"beyond the {whole(longest)} positions of the longest text"
+    return with_note(report, f"at {whole(position)}, {of}, {what}")
+
+
+def _with_last_position(
+    report: Report, caller: Caller, pairs: Pairs, rounding: float, longest: int | None
+) -> Report:
+    """The last position of the longest text, if the powers of two that work end before it.
+
+    It is read by one call with positions of its own, since frequencies may follow their longest
+    one. Where they do, later calls keep to the reach for which frequencies are known."""
+    last = min(0 if longest is None else longest - 1, REACHES[0])
+    if last <= report.reach or {Code.FAR, Code.NOT_FINITE} & set(report.codes):
+        return report
+    steps = np.array([0] + [2**k for k in range(last.bit_length())] + [last], np.int64)
+    steps = np.unique(steps)
+    try:
+        matrices = caller.matrices(np.broadcast_to(steps, (caller.position_axes, len(steps))))
+    except Refused:  # an error is no silent fault: these positions are among the untested
+        return report
+    if not np.isfinite(matrices).all():
+        return with_fault(report, _fault_not_finite(last))
+    fit = fit_frequencies(complex_of(matrices, pairs)[0], steps, rounding, SINGLE)
+    if fit.lost is not None:
+        return with_fault(report, _fault_far(fit.lost, fit.reach))
+    return report if report.follows_length else replace(report, reach=last)
 
 
 def _with_nothing_turned(report: Report, first: Floats, unit: float) -> Report:
     if not np.allclose(first / unit, np.eye(len(first)), atol=STRETCHED):
         raise not_pairs("nothing turns, and entries change places or size")
     note = "it turns nothing at any position"
-    return replace(report, attention_factor=unit, notes=(*report.notes, note))
+    return with_note(replace(report, attention_factor=unit), note)
 
 
 def _noise(rest: Floats, rounding: float, pairs: Pairs) -> float:
@@ -301,4 +351,4 @@ def _with_rest_of_head(report: Report, first: Floats, pairs: Pairs) -> Report:
         return report
     else:
         note = f"the entries that do not turn are multiplied by {float(np.median(kept)):.4f}"
-    return replace(report, notes=(*report.notes, note))
+    return with_note(report, note)

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from pe_lib.rope import LayerRotation
+from pe_lib.rope import LayerRotation, RotarySettings
 
 Array = NDArray[Any]
 
@@ -32,9 +32,12 @@ def turn(x, positions):
     return y.float().cpu().numpy()
 """,
     "transformers": """\
+kind = []  # ["full_attention"] or ["sliding_attention"] for Gemma 3, Olmo 3 and ModernBERT
+
+
 def turn(x, positions):  # axes="batch heads seq"
     q = torch.from_numpy(x)
-    cos, sin = model.rotary_emb(q, torch.from_numpy(positions))
+    cos, sin = model.rotary_emb(q, torch.from_numpy(positions), *kind)
     return apply_rotary_pos_emb(q, q, cos, sin)[0].float().numpy()
 """,
     "flash-attn": """\
@@ -156,15 +159,22 @@ class Report:
     dtype
         "float32", or the half type that all outputs fit.
     reach
-        The furthest position that was examined.
+        The furthest position that was examined. With ``longest`` it is the last one of such a text,
+        at least, if nothing went wrong before.
     angle_errors, angle_at
         The error of each pair's angle, in radians, at this position: beside the frequencies that
         were read or, with ``expect``, those of the model. ``angle_error`` is the largest, and
         ``score_error`` what it does to a score whose standard deviation is 1.
+    follows_length, far_frequencies, far_frequency_errors, far_attention_factor
+        Whether the frequencies depend on the longest position of a call, and then what was read
+        from a call with far positions, beside that from one with near ones.
     faults, notes
         What is wrong; and what is worth knowing and is not wrong.
     tested, untested
         Which further calls were made, and what was not looked at.
+    expected, settings
+        The rotation that the function was held to, and the model that it is of, if ``expect`` was
+        one. ``layers`` has the numbers of its layers that turn so.
     """
 
     head_dim: int
@@ -186,6 +196,8 @@ class Report:
     angle_at: int = 0
     follows_length: bool = False
     far_frequencies: Floats | None = None
+    far_frequency_errors: Floats | None = None
+    far_attention_factor: float | None = None
     pairs_in: tuple[tuple[int, int], ...] = ()
     pairs_out: tuple[tuple[int, int], ...] = ()
     faults: tuple[Fault, ...] = ()
@@ -193,6 +205,7 @@ class Report:
     tested: tuple[str, ...] = ()
     untested: tuple[str, ...] = ()
     expected: LayerRotation | None = None
+    settings: RotarySettings | None = None
     lines: tuple[Line, ...] = ()
 
     @property
@@ -205,6 +218,13 @@ class Report:
         """The error of a score of Gaussian q and k, whose standard deviation is 1, if one of them
         stands at ``angle_at`` and the other at 0."""
         return rms(self.angle_errors) if len(self.angle_errors) else 0.0
+
+    @property
+    def layers(self) -> tuple[int, ...]:
+        """The layers that the function was held to; none where ``expect`` was no whole model."""
+        if self.settings is None or self.expected is None:
+            return ()
+        return layers_of(self.settings, self.expected)
 
     @property
     def codes(self) -> tuple[Code, ...]:
@@ -225,8 +245,17 @@ class Report:
     __repr__ = __str__
 
 
+def layers_of(settings: RotarySettings, kind: LayerRotation) -> tuple[int, ...]:
+    """The numbers of the layers that turn by this rotation."""
+    return tuple(index for index, each in enumerate(settings.layers) if each == kind)
+
+
 def with_fault(report: Report, fault: Fault) -> Report:
     return replace(report, faults=(*report.faults, fault))
+
+
+def with_note(report: Report, note: str) -> Report:
+    return replace(report, notes=(*report.notes, note))
 
 
 def rms(angles: Floats) -> float:

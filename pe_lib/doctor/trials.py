@@ -127,6 +127,8 @@ def _following_the_length(
         report,
         follows_length=True,
         far_frequencies=report.frequencies,
+        far_frequency_errors=report.frequency_errors,
+        far_attention_factor=report.attention_factor,
         frequencies=frequencies,
         frequency_errors=bars,
         attention_factor=float(np.median(np.abs(z))),

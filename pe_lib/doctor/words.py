@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from pe_lib.doctor.numbers import entries_of, listed, number, whole
+from pe_lib.doctor.numbers import entries_of, listed, number, spans, whole
 from pe_lib.doctor.reading import BARS, ROUNDINGS, ROUNDOFF
 from pe_lib.doctor.report import NAMES, Array, Code, Floats, Line, Report
 
@@ -286,7 +286,26 @@ def lines(report: Report) -> tuple[Line, ...]:
     elsewhere = tuple(code for code in report.codes if code not in on_a_line)
     if elsewhere:
         made.append(Line("rotation", "", elsewhere))
-    return tuple(line._replace(verdict=_verdict(line, report)) for line in made)
+    judged = [line._replace(verdict=_verdict(line, report)) for line in made]
+    return (*_held_to(report), *judged)
+
+
+def others_of(report: Report) -> str:
+    """The layers that turn otherwise than what the function was held to, in words; or nothing."""
+    settings = report.settings
+    if settings is None or len(settings.kinds) < 2:
+        return ""
+    turning = [index for index, each in enumerate(settings.layers) if each is not None]
+    return f"layers {spans([index for index in turning if index not in report.layers])}"
+
+
+def _held_to(report: Report) -> list[Line]:
+    """A first line where a model has several kinds of layers: an ok below is of one of them."""
+    others = others_of(report)
+    if report.settings is None or not others:
+        return []
+    verdict = f"1 OF {len(report.settings.kinds)} KINDS: not held to {others}"
+    return [Line("held to", f"layers {spans(report.layers)}", (), verdict)]
 
 
 def _verdict(line: Line, report: Report) -> str:

@@ -69,6 +69,11 @@ HARMLESS = (
     "rotary",
     "rotary_emb",
 )  # values of such a field that change nothing
+# Fields of a size: where the file leaves one out, `RotarySettings.sources` says so.
+SIZES = (
+    *("num_hidden_layers", "hidden_size", "num_attention_heads", "head_dim", "qk_rope_head_dim"),
+    "max_position_embeddings",
+)
 # What a file of a model says of its heads and layers that a layout alone does not answer for.
 MORE_THAN_A_LAYOUT = ("qk_rope_head_dim", "no_rope_layers", "no_rope_layer_interval")
 
@@ -222,7 +227,7 @@ def rotary_settings(
                 "been read already"
             )
         return config
-    given = _text_model(_loaded(config))
+    given = text_model(loaded(config))
     if "kinds" in given and "layers" in given:
         raise ConfigurationError(
             "config must be a config.json, got the answer of `python -m pe_lib --json`, which has "
@@ -282,7 +287,7 @@ def _family(given: Fields, family: Family | str | None) -> Family:
     return dict(family)
 
 
-def _loaded(config: Any) -> Fields:
+def loaded(config: Any) -> Fields:
     """The fields, whatever they came in."""
     if isinstance(config, Mapping):
         return dict(config)
@@ -299,7 +304,7 @@ def _loaded(config: Any) -> Fields:
     if path.is_dir():
         path = path / "config.json"
     try:
-        text = path.read_text(encoding="utf-8")
+        text = path.read_text(encoding="utf-8-sig")  # some editors write a byte order mark
     except FileNotFoundError:
         raise ConfigurationError(f"there is no file {path}") from None
     except (OSError, ValueError) as error:
@@ -319,12 +324,12 @@ def _parsed(text: str, source: str) -> Fields:
     return fields
 
 
-def _text_model(fields: Fields) -> Fields:
+def text_model(fields: Fields) -> Fields:
     """The fields of the text model, if this is a larger model that has one."""
     for name in PARTS:
         part = fields.get(name)
         if isinstance(part, Mapping):
-            inner = _text_model(dict(part))
+            inner = text_model(dict(part))
             if inner.get("model_type") is None:  # old files of larger models leave it out
                 own = family_of(fields.get("model_type"))
                 inner["model_type"] = own.get("text", fields.get("model_type"))
@@ -412,7 +417,7 @@ class _Reader:
         if name in self.given:
             return self.given[name]
         default = self.family.get("defaults", {}).get(name)
-        if default is not None and name not in ("attn_scale", "floor_scale"):
+        if default is not None and name in SIZES:
             self.sources[name] = f"the default of {self.model_type}"
         return default
 
@@ -514,7 +519,9 @@ class _Reader:
     def switched(self) -> str | None:
         """What a field of the file makes of the family's layout: another one, or "none"."""
         for name, effects in self.family.get("switches", {}).items():
-            effect: str | None = effects.get(str(self.given.get(name)).lower())
+            if name not in self.given:
+                continue
+            effect: str | None = effects.get(str(bool(self.given[name])).lower())
             if effect is not None:
                 self.sources["layout"] = name
                 return effect
@@ -536,7 +543,7 @@ class _Reader:
             if "flat" in self.family:  # these classes complete a kind that the file leaves out
                 nested = kinds | nested
             return {k: None if v is None else self.completed(dict(v)) for k, v in nested.items()}
-        if kinds and ("flat" in self.family or not self.has_older_bases()):
+        if kinds:
             return self.dealt(kinds, given)
         if given is None and (
             "rope_theta" not in self.given or default.get("rope_type", "default") != "default"
@@ -556,8 +563,17 @@ class _Reader:
     def has_base(self) -> bool:
         return "rope_theta" in self.given
 
-    def has_older_bases(self) -> bool:
-        return any(name in self.given for name in OLDER_BASES)
+    def takers(self, kinds: Fields) -> dict[str, list[str]]:
+        """Which kinds of layers take a field of an older file: as the family's class deals them.
+
+        Of another class, which has no older files, the released ones of MiMo-V2 have two bases, of
+        which one names its kind. So the other, and a scaling, are those of full attention."""
+        if "flat" in self.family:
+            return dict(self.family["flat"])
+        if not any(name in self.given for name in OLDER_BASES):
+            return {}
+        guessed = OLDER_BASES | dict.fromkeys(("rope_theta", "rope_scaling"), "full_attention")
+        return {name: [kind] for name, kind in guessed.items() if kinds.get(kind) is not None}
 
     def dealt(self, kinds: Fields, scaling: Mapping[str, Any] | None) -> dict[str | None, Any]:
         """The fields of an older file, dealt to kinds of layers as the family's class deals them.
@@ -565,7 +581,7 @@ class _Reader:
         What no field says is the class's default. Of a family that is not known to take such
         fields, a base beside the parameters is ignored, and a scaling refused.
         """
-        taken: dict[str, list[str]] = self.family.get("flat", {})
+        taken = self.takers(kinds)
         found: dict[str | None, Any] = {
             kind: None if value is None else dict(value) for kind, value in kinds.items()
         }
@@ -596,7 +612,7 @@ class _Reader:
         told = {name: value for name, value in scaling.items() if value is not None}
         if "rope_type" not in told and "type" in told:
             older = told.pop("type")
-            if "type" in self.family["flat"]:
+            if "type" in self.family.get("flat", ("type",)):
                 told["rope_type"] = older
             else:
                 self.ignored.add("type")

@@ -1,7 +1,10 @@
 """The doctor, on functions that are right and on functions with one planted fault each."""
 
+import argparse
+import copy
 import ctypes
 import dataclasses
+import importlib
 import inspect
 import json
 import math
@@ -19,7 +22,7 @@ from planted import BASE, LLAMA3, PLAIN, WIDTH, YARN, expected, rotation, turned
 
 from pe_lib import doctor
 from pe_lib.doctor.words import describe_frequencies
-from pe_lib.rope import rotary_frequencies
+from pe_lib.rope import rotary_frequencies, rotary_settings
 from pe_lib.torch import RotaryPositionalEncoding
 
 # ---- Its own table: faults caught, and false alarms
@@ -27,7 +30,7 @@ from pe_lib.torch import RotaryPositionalEncoding
 
 @pytest.mark.parametrize("fault", planted.faults(), ids=lambda each: each.name)
 def test_a_planted_fault_is_named(fault: planted.Planted) -> None:
-    report = doctor.examine(fault.turn, WIDTH, expect=fault.kind)
+    report = planted.examined(fault)
     assert fault.code in report.codes
     (named,) = (each for each in report.faults if each.code == fault.code)
     assert named.difference
@@ -39,7 +42,7 @@ def test_a_planted_fault_is_named(fault: planted.Planted) -> None:
 
 @pytest.mark.parametrize("right", planted.right_ones(), ids=lambda each: each.name)
 def test_a_right_function_raises_no_alarm(right: planted.Right) -> None:
-    report = doctor.examine(right.turn, right.kind.head_dim, expect=right.kind)
+    report = planted.examined(right)
     assert report.faults == ()
     assert "FAULT" not in str(report)
 
@@ -266,6 +269,72 @@ def test_what_was_not_tested_is_said() -> None:
     assert report.reach == 2048
 
 
+QWEN = {"model_type": "qwen3", "head_dim": WIDTH, "num_hidden_layers": 2, "rope_theta": BASE}
+
+
+@pytest.mark.parametrize("length", [4096, 6144, 3000])  # powers of two end before the last two
+@pytest.mark.parametrize(
+    ("beyond", "code"), [("clamp", "far"), ("wrap", "far"), ("nan", "not_finite")]
+)
+def test_a_table_may_end_with_the_longest_text_and_not_before(
+    length: int, beyond: str, code: str
+) -> None:
+    turn = planted.ending(length, beyond)
+    for options in (
+        {"expect": QWEN | {"max_position_embeddings": length}},
+        {"expect": expected(), "longest": length},
+        {"longest": length},
+    ):
+        report = doctor.examine(turn, WIDTH, **options)
+        assert report.faults == ()
+        assert report.reach == length - 1
+        assert f"positions    up to {length - 1:,}" in str(report)
+        assert f"beyond the {length:,} positions of the longest text" in str(report)
+    for options in (
+        {"expect": QWEN | {"max_position_embeddings": length}, "longest": length + 1},
+        {"expect": QWEN | {"max_position_embeddings": length + 1}},
+        {"expect": QWEN},
+    ):
+        report = doctor.examine(turn, WIDTH, **options)
+        assert report.codes == (code,)
+        assert report.reach < length
+
+
+def test_where_a_table_ends_with_an_error_the_positions_beyond_are_not_tested() -> None:
+    def turn(x: Any, positions: Any) -> Any:
+        if positions.max() >= 6144:
+            raise IndexError("out of bounds")
+        return rotation(expected())(x, positions)
+
+    for length, last in ((6144, 6143), (8192, 4096), (2000, 4096), (None, 4096)):
+        config = QWEN | ({} if length is None else {"max_position_embeddings": length})
+        report = doctor.examine(turn, WIDTH, expect=config)
+        assert report.faults == ()
+        assert report.reach == last
+        assert any(f"positions beyond {last:,}, where" in each for each in report.untested)
+
+
+def test_frequencies_that_follow_the_length_are_no_fault_at_the_longest_text() -> None:
+    """The last position is asked in a call of its own, where all frequencies are others."""
+
+    def turn(x: Any, positions: Any) -> Any:
+        if positions.max() >= 6144:
+            raise IndexError("out of bounds")
+        return GROWING(x, positions)
+
+    report = doctor.examine(turn, WIDTH, longest=6144)
+    assert report.follows_length
+    assert report.faults == ()
+    assert any("positions beyond 4,096, where" in each for each in report.untested)
+
+
+def test_a_length_that_dynamic_scaling_goes_beyond_is_no_end_of_a_table() -> None:
+    scaling = {"rope_theta": BASE, "rope_type": "dynamic", "factor": 4.0}
+    config = QWEN | {"max_position_embeddings": 4096, "rope_parameters": scaling}
+    report = doctor.examine(planted.ending(4096, "clamp"), WIDTH, expect=config)
+    assert report.codes == ("far",)
+
+
 def test_the_axes_of_positions_are_untested_where_positions_have_one() -> None:
     report = doctor.examine(rotation(planted.MROPE), WIDTH, expect=planted.MROPE)
     assert any("position_axes=3" in each for each in report.untested)
@@ -328,33 +397,176 @@ def test_a_missing_factor_is_said_in_per_cent_of_scores() -> None:
     assert "23% too small" in report.faults[0].consequence
 
 
-def test_of_several_kinds_of_layers_the_nearest_is_taken() -> None:
-    config = {
-        "model_type": "gemma3_text",
-        "head_dim": WIDTH,
-        "num_hidden_layers": 12,
-        "rope_theta": 1_000_000.0,
-        "rope_local_base_freq": 10_000.0,
-    }
-    for base in (10_000.0, 1_000_000.0):
-        report = doctor.examine(rotation(expected({"rope_theta": base})), WIDTH, expect=config)
-        assert report.faults == ()
-        assert report.expected is not None
-        assert report.expected.base == base
+GEMMA = {
+    "model_type": "gemma3_text",
+    "head_dim": WIDTH,
+    "num_hidden_layers": 12,
+    "rope_theta": 1_000_000.0,
+    "rope_local_base_freq": 10_000.0,
+}
+
+
+def of_base(base: float) -> planted.Turn:
+    return rotation(expected({"rope_theta": base}))
+
+
+@pytest.mark.parametrize(
+    ("base", "nearest", "own", "others"),
+    [
+        (10_000.0, 10_000.0, "0–4, 6–10", "5, 11"),
+        (1_000_000.0, 1_000_000.0, "5, 11", "0–4, 6–10"),
+        (990_000.0, 1_000_000.0, "5, 11", "0–4, 6–10"),  # one fault against either
+        (11_000.0, 10_000.0, "0–4, 6–10", "5, 11"),
+    ],
+)
+def test_of_several_kinds_of_layers_the_nearest_is_taken_and_named(
+    base: float, nearest: float, own: str, others: str
+) -> None:
+    report = doctor.examine(of_base(base), WIDTH, expect=GEMMA)
+    assert report.expected is not None
+    assert report.expected.base == nearest
+    assert report.codes == (() if base == nearest else ("base",))
+    first = str(report).splitlines()[0]
+    assert re.split(r"\s{2,}", first) == [
+        "held to",
+        f"layers {own}",
+        f"1 OF 2 KINDS: not held to layers {others}",
+    ]
+    assert f"layers {others}" in report.untested
+
+
+def test_a_layer_that_is_named_is_the_one_it_is_held_to() -> None:
+    settings = rotary_settings(GEMMA)
+    for expect in (GEMMA, settings):
+        report = doctor.examine(of_base(10_000), WIDTH, expect=expect, layer=5)
+        assert report.codes == ("base",)
+        assert report.layers == (5, 11)
+        assert "not held to layers 0–4, 6–10" in str(report)
+    alone = doctor.examine(of_base(10_000), WIDTH, expect=settings.layers[0])
+    assert alone.layers == ()
+    assert "held to" not in str(alone)
+
+
+def test_a_model_of_one_kind_is_not_said_to_have_others() -> None:
+    smollm = {"model_type": "smollm3", "hidden_size": 256, "num_attention_heads": 4}
+    smollm |= {"num_hidden_layers": 8, "rope_theta": BASE}
+    report = doctor.examine(of_base(BASE), WIDTH, expect=smollm)
+    assert report.layers == (0, 1, 2, 4, 5, 6)  # the others do not turn
+    assert "held to" not in str(report)
+
+
+def test_a_width_of_some_layers_is_not_that_of_the_model() -> None:
+    gemma_4 = {"model_type": "gemma4_text", "head_dim": 64, "global_head_dim": 128}
+    gemma_4 |= {"num_hidden_layers": 6}
+    gemma_4 |= {"layer_types": [*["sliding_attention"] * 5, "full_attention"]}
+    report = doctor.examine(of_base(10_000), 64, expect=gemma_4)
+    assert report.faults == ()
+    assert "1 OF 2 KINDS: not held to layers 5" in str(report)
+    with pytest.raises(ValueError, match="layer must be given"):
+        doctor.assert_turns_as(of_base(10_000), 64, gemma_4)
+
+
+def test_no_function_passes_as_the_whole_of_a_model_with_two_kinds_of_layers() -> None:
+    asked = r"layer must be given.*0 stands for layers 0–4, 6–10; 5 stands for layers 5, 11"
+    for expect in (GEMMA, json.dumps(GEMMA), rotary_settings(GEMMA)):
+        with pytest.raises(ValueError, match=asked):
+            doctor.assert_turns_as(of_base(10_000), WIDTH, expect)
+    doctor.assert_turns_as(of_base(10_000), WIDTH, GEMMA, layer=0)
+    doctor.assert_turns_as(of_base(1_000_000), WIDTH, GEMMA, layer=5)
+    with pytest.raises(AssertionError, match="base is 10,000 and the model's is 1,000,000"):
+        doctor.assert_turns_as(of_base(10_000), WIDTH, GEMMA, layer=5)
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"expect": GEMMA, "layer": 12}, "layer must be from 0 to 11, got 12"),
+        ({"expect": GEMMA, "layer": -1}, "layer must be .* at least 0, got -1"),
+        ({"expect": expected(), "layer": 0}, "layer must be left out where expect is one layer"),
+        ({"layer": 0}, "layer must be left out without expect, got 0"),
+        ({"axes": "heads"}, r"axes must be one of 'seq', .* got 'heads'"),
+        ({"longest": 0}, "longest must be .* at least 1, got 0"),
+    ],
+    ids=["beyond", "negative", "of a layer", "without", "axes", "longest"],
+)
+def test_an_argument_that_is_not_allowed_is_named(options: Any, words: str) -> None:
+    with pytest.raises(ValueError, match=words):
+        doctor.examine(of_base(10_000), WIDTH, **options)
+
+
+def test_a_layer_that_does_not_turn_is_no_expectation() -> None:
+    smollm = {"model_type": "smollm3", "hidden_size": 256, "num_attention_heads": 4}
+    smollm |= {"num_hidden_layers": 8, "rope_theta": BASE}
+    with pytest.raises(ValueError, match="layer must be a layer that turns, got 3"):
+        doctor.examine(of_base(BASE), WIDTH, expect=smollm, layer=3)
+
+
+def of_module(module: RotaryPositionalEncoding) -> planted.Turn:
+    def turn(x: Any, positions: Any) -> Any:
+        where = torch.from_numpy(positions)
+        return module(torch.from_numpy(x), positions=where).numpy()
+
+    return turn
 
 
 def test_a_module_of_ours_is_an_expectation_and_a_function() -> None:
     module = RotaryPositionalEncoding(WIDTH, base=BASE, layout="split")
-
-    def turn(x: Any, positions: Any) -> Any:
-        where = torch.from_numpy(positions)
-        where = where[:, None] if x.ndim == 4 else where
-        return module(torch.from_numpy(x), positions=where).numpy()
-
-    report = doctor.examine(turn, WIDTH, expect=module)
+    report = doctor.examine(of_module(module), WIDTH, expect=module)
     assert report.faults == ()
     assert "axis of heads" in report.tested
     assert report.angle_error < 1e-6
+
+
+def test_a_module_that_turns_backward_is_an_expectation() -> None:
+    nanochat = {"model_type": "nanochat", "hidden_size": 256, "num_attention_heads": 4}
+    nanochat |= {"num_hidden_layers": 2, "rope_theta": BASE}
+    backward = RotaryPositionalEncoding.from_config(nanochat)
+    forward = RotaryPositionalEncoding(WIDTH, base=BASE, layout="split")
+    other = RotaryPositionalEncoding(WIDTH, base=BASE / 2, layout="split")
+    rounded = planted.bfloat16(-planted.OMEGA).astype(float)
+    half = RotaryPositionalEncoding(WIDTH, frequencies=torch.from_numpy(rounded), layout="split")
+    assert torch.all(backward.frequencies < 0)
+    for module, codes in (
+        (backward, ()),
+        (forward, ("direction",)),
+        (other, ("direction", "base")),
+        (half, ("half_frequencies",)),
+    ):
+        report = doctor.examine(of_module(module), WIDTH, expect=backward)
+        assert report.codes == codes
+    assert doctor.examine(of_module(backward), WIDTH, expect=nanochat).codes == ()
+    assert doctor.examine(of_module(backward), WIDTH, expect=forward).codes == ("direction",)
+
+
+def test_a_module_whose_pairs_turn_both_ways_is_an_expectation() -> None:
+    signs = np.repeat([1, -1], 16)
+    both = RotaryPositionalEncoding(
+        WIDTH, frequencies=torch.from_numpy(signs * planted.OMEGA), layout="split"
+    )
+    assert doctor.examine(of_module(both), WIDTH, expect=both).codes == ()
+    forward = of_base(BASE)
+    assert doctor.examine(forward, WIDTH, expect=both).codes != ()
+
+
+DEEPSEEK = {"model_type": "deepseek_v3", "qk_rope_head_dim": WIDTH, "qk_nope_head_dim": 128}
+DEEPSEEK |= {"num_hidden_layers": 2, "rope_theta": 10_000.0}
+
+
+def test_another_order_of_the_outputs_is_a_note_unless_they_share_a_cache() -> None:
+    """The module that is made from a file passes: no score of it differs."""
+    turn = of_module(RotaryPositionalEncoding.from_config(DEEPSEEK))
+    doctor.assert_turns_as(turn, WIDTH, DEEPSEEK)
+    report = doctor.examine(turn, WIDTH, expect=DEEPSEEK)
+    assert report.faults == ()
+    assert "it writes interleaved and the model's own code writes split" in str(report)
+    assert "cannot be exchanged" in str(report)
+    shared = doctor.examine(turn, WIDTH, expect=DEEPSEEK, same_cache=True)
+    assert shared.codes == ("layout_out",)
+    assert shared.notes == report.notes[:-1]
+    with pytest.raises(AssertionError, match="layout_out: it writes interleaved"):
+        doctor.assert_turns_as(turn, WIDTH, DEEPSEEK, same_cache=True)
+    with pytest.raises(TypeError, match="same_cache must be True or False"):
+        doctor.examine(turn, WIDTH, expect=DEEPSEEK, same_cache="no")  # type: ignore[arg-type]
 
 
 def test_the_assert_form_raises_with_the_whole_report() -> None:
@@ -567,6 +779,89 @@ def test_a_model_of_transformers() -> None:
     assert set(other.codes) == {"frequencies", "factor"}
 
 
+@pytest.mark.parametrize("family", ["gemma3_text", "olmo3", "modernbert"])
+def test_a_model_of_transformers_with_two_kinds_of_layers(
+    family: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its module takes the name of a kind, which is filled into the same adapter."""
+    from transformers import AutoConfig, AutoModel
+
+    config = AutoConfig.for_model(
+        family,
+        vocab_size=8,
+        hidden_size=2 * WIDTH,
+        intermediate_size=8,
+        num_hidden_layers=6,
+        num_attention_heads=2,
+        num_key_value_heads=2,
+        head_dim=WIDTH,
+        layer_types=["sliding_attention"] * 5 + ["full_attention"],
+        pad_token_id=0,
+        bos_token_id=1,
+        eos_token_id=1,
+        cls_token_id=1,
+        sep_token_id=1,
+    )
+    model = AutoModel.from_config(config)
+    code = importlib.import_module(f"transformers.models.{config_folder(family)}")
+    for layer, kind in ((0, "sliding_attention"), (5, "full_attention")):
+        text = doctor.ADAPTERS["transformers"].replace("kind = []", f"kind = [{kind!r}]")
+        assert kind in text
+        monkeypatch.setitem(doctor.ADAPTERS, "transformers", text)
+        turn = adapter("transformers", model=model, apply_rotary_pos_emb=code.apply_rotary_pos_emb)
+        report = doctor.examine(turn, WIDTH, expect=config, layer=layer, axes="batch heads seq")
+        assert report.faults == (), report
+        monkeypatch.undo()
+
+
+def config_folder(family: str) -> str:
+    folder = family.removesuffix("_text")
+    return f"{folder}.modeling_{folder}"
+
+
+def test_long_texts_are_held_to_the_list_of_long_texts() -> None:
+    """transformers chooses a list in each call, and the doctor has read both."""
+    from transformers import Phi3Config
+    from transformers.models.phi3 import modeling_phi3
+
+    fields: dict[str, Any] = {
+        "hidden_size": 4 * WIDTH,
+        "num_attention_heads": 4,
+        "num_hidden_layers": 2,
+        "max_position_embeddings": 131_072,
+        "original_max_position_embeddings": 4096,
+        "rope_parameters": {
+            "rope_type": "longrope",
+            "rope_theta": 10_000.0,
+            "factor": 32.0,
+            "original_max_position_embeddings": 4096,
+            "short_factor": np.linspace(1, 2, WIDTH // 2).round(3).tolist(),
+            "long_factor": np.linspace(1, 64, WIDTH // 2).round(3).tolist(),
+        },
+    }
+    config = {"model_type": "phi3"} | fields
+    model = argparse.Namespace(
+        rotary_emb=modeling_phi3.Phi3RotaryEmbedding(Phi3Config(**copy.deepcopy(fields)))
+    )
+    turn = adapter(
+        "transformers", model=model, apply_rotary_pos_emb=modeling_phi3.apply_rotary_pos_emb
+    )
+    for length in (None, 4096, 131_072):
+        settings = rotary_settings(config, length)
+        report = doctor.examine(turn, WIDTH, expect=settings, axes="batch heads seq")
+        assert report.faults == (), report
+        (kind,) = settings.kinds
+        np.testing.assert_allclose(report.frequencies, kind.frequencies, rtol=1e-5)
+        assert ("a call with far positions" in str(report)) == (length == 131_072)
+    other = copy.deepcopy(config)
+    other["rope_parameters"]["long_factor"][-1] = 65.0
+    report = doctor.examine(
+        turn, WIDTH, expect=rotary_settings(other, 131_072), axes="batch heads seq"
+    )
+    assert report.codes == ("frequencies",)
+    assert "pairs 31 differ" in report.faults[0].difference
+
+
 def test_flash_attn_by_its_reference_formula() -> None:
     """Its function runs on a GPU alone; here is what its source gives as the formula in torch."""
 
@@ -643,3 +938,8 @@ def test_dynamic_frequencies_are_read_near_and_far() -> None:
     )
     np.testing.assert_allclose(report.far_frequencies, far, rtol=1e-5)
     np.testing.assert_allclose(report.frequencies, expected().frequencies, rtol=1e-5)
+    long = doctor.examine(
+        faults["follows_length"].turn, WIDTH, expect=rotary_settings(config, 8192)
+    )
+    assert long.faults == ()
+    assert any("frequencies of long texts" in each for each in long.untested)

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from test_rope_configuration import DEEPSEEK_V3, GEMMA_3, LLAMA_2, QWEN_3, SMOLLM_3
+from test_rope_configuration import DEEPSEEK_V3, GEMMA_3, LLAMA_2, PHI_3_5, QWEN_3, SMOLLM_3
 
 from pe_lib.__main__ import main
 
@@ -19,7 +19,9 @@ import numpy as np
 def turning(base, factor=1.0, interleaved=False):
     def turn(x, positions):
         width = x.shape[-1]
-        omega = base ** (-np.arange(width // 2) / (width // 2))
+        omega = np.array(base)
+        if omega.ndim == 0:
+            omega = base ** (-np.arange(width // 2) / (width // 2))
         angle = np.multiply.outer(positions, omega)
         if x.ndim == 4:
             angle = angle[:, None]
@@ -34,6 +36,13 @@ def turning(base, factor=1.0, interleaved=False):
 llama_2 = turning(1e4)
 of_meta = turning(1e4, interleaved=True)
 local = turning(1e4)
+
+from pe_lib.rope import rotary_settings
+
+deepseek = turning(rotary_settings("deepseek.json").layers[0].frequencies, interleaved=True)
+phi = rotary_settings("phi.json", 131_072).layers[0]
+long = turning(phi.frequencies, phi.attention_factor)
+ending = lambda x, positions: llama_2(x, np.minimum(positions, 4095))
 broken = lambda x: x
 """
 
@@ -53,6 +62,8 @@ def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         "gemma": GEMMA_3,
         "deepseek": DEEPSEEK_V3,
         "smollm": SMOLLM_3,
+        "phi": PHI_3_5,
+        "table": LLAMA_2 | {"max_position_embeddings": 4096},
         "unknown": LLAMA_2 | {"model_type": "a_new_family"},
         "empty": {},
     }.items():
@@ -103,9 +114,14 @@ def test_kinds_of_layers_and_what_is_not_rotation(
         (["llama.json", "--against", "my_kernels:llama_2"], 0, "layout"),
         (["llama.json", "--against", "my_kernels:of_meta"], 1, "FAULT: pairs are interleaved"),
         (["qwen.json", "--against", "my_kernels:llama_2"], 1, "FAULT: cosines and sines"),
-        (["gemma.json", "--against", "my_kernels:local"], 0, "ok"),
-        (["gemma.json", "--against", "my_kernels:local", "--layer", "0"], 0, "ok"),
+        (["gemma.json", "--against", "my_kernels:local", "--layer", "0"], 0, "1 OF 2 KINDS"),
         (["gemma.json", "--against", "my_kernels:local", "--layer", "5"], 1, "FAULT"),
+        (["deepseek.json", "--against", "my_kernels:deepseek"], 0, "cached keys are in another"),
+        (["deepseek.json", "--against", "my_kernels:deepseek", "--same-cache"], 1, "layout_out"),
+        (["table.json", "--against", "my_kernels:ending"], 0, "positions    up to 4,095"),
+        (["table.json", "--against", "my_kernels:ending", "--length", "4097"], 1, "far: beyond"),
+        (["phi.json", "--against", "my_kernels:long"], 1, "frequencies: pairs 1–47 differ"),
+        (["phi.json", "--against", "my_kernels:long", "--length", "4097"], 0, "ok"),
     ],
 )
 def test_against_a_function(
@@ -136,6 +152,16 @@ def test_against_a_function(
         (["llama.json", "--against", "my_kernels:llama_2", "--layer", "32"], "from 0 to 31"),
         (["smollm.json", "--against", "my_kernels:llama_2", "--layer", "3"], "does not turn"),
         (["qwen.json", "--length", "0"], "seq_len"),
+        (
+            ["gemma.json", "--against", "my_kernels:local"],
+            "--layer must be given, because 2 kinds of layers of 'gemma3_text' turn in different "
+            "ways: 0 stands for layers 0–4, 6–10, 12–16, 18–22, …; 5 stands for layers 5, 11",
+        ),
+        (["gemma.json", "--layer", "34"], "--layer must be from 0 to 33, got 34"),
+        (["gemma.json", "--layer", "-1"], "--layer must be"),
+        (["smollm.json", "--layer", "3"], "does not turn"),
+        (["llama.json", "--json", "--against", "my_kernels:llama_2"], "leave out --against"),
+        (["gemma.json", "--json", "--layer", "0"], "leave out --layer"),
     ],
     ids=" ".join,
 )
@@ -155,14 +181,81 @@ def test_an_unknown_family_with_its_layout(files: Path, capsys: pytest.CaptureFi
     code, out, _ = run(capsys, "unknown.json", "--layout", "interleaved")
     assert code == 0
     assert "interleaved" in out
+    against = ["unknown.json", "--against", "my_kernels:of_meta", "--layout"]
+    assert [run(capsys, *against, each)[0] for each in ("interleaved", "split")] == [0, 1]
 
 
 def test_json(files: Path, capsys: pytest.CaptureFixture[str]) -> None:
     code, out, _ = run(capsys, "gemma.json", "--json")
     assert code == 0
+    assert out.isascii()  # which every terminal has, and every file
     plain: dict[str, Any] = json.loads(out)
     assert plain["kinds"][0]["base"] == 10_000
     assert len(plain["layers"]) == 34
+
+
+def test_json_beside_what_is_no_json_prints_nothing(
+    files: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, out, _ = run(capsys, "llama.json", "--json", "--against", "my_kernels:llama_2")
+    assert (code, out) == (2, "")
+
+
+def test_a_layer_alone(files: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Its kind, with the layers that are alike; and not the other kind."""
+    for layer, own, other in (("0", "10,000", "1,000,000"), ("5", "1,000,000", "10,000")):
+        code, out, _ = run(capsys, "gemma.json", "--layer", layer)
+        assert code == 0
+        assert out.startswith("gemma3_text · 34 layers, all rotated\n")
+        assert f"base {own}" in out
+        assert f"base {other}" not in out
+    assert "layers 5, 11, 17, 23, … · head 256" in out
+
+
+def test_frequencies_of_short_and_of_long_texts(
+    files: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    short, long = (run(capsys, "phi.json", "--length", n)[1] for n in ("4096", "4097"))
+    assert run(capsys, "phi.json")[1] == short
+    assert "frequencies of short texts; others apply to longer ones: --length N" in short
+    assert "frequencies of long texts; others apply to short ones" in long
+    assert "length" not in run(capsys, "qwen.json")[1]
+
+
+def python(files: Path, *arguments: str, **variables: str) -> subprocess.Popen[str]:
+    """The command in a process of its own, with these variables of the environment."""
+    environment = os.environ | {"PYTHONPATH": str(ROOT)} | variables
+    environment.pop("PYTHONUTF8", None)
+    return subprocess.Popen(
+        [sys.executable, "-m", "pe_lib", *arguments],
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        encoding="latin-1",
+        cwd=files,
+    )
+
+
+def test_a_terminal_that_lacks_a_letter(files: Path) -> None:
+    """The table of Western European Windows has × and no √."""
+    process = python(files, "qwen.json", PYTHONIOENCODING="cp1252")
+    out, error = process.communicate()
+    assert (process.returncode, error) == (0, "")
+    assert "yarn ×4" in out
+    assert r"softmax scale 1/\u221a128" in out
+
+
+@pytest.mark.parametrize(("function", "code"), [("llama_2", 0), ("of_meta", 1)])
+def test_a_reader_that_has_seen_enough(function: str, code: int, files: Path) -> None:
+    """As in ``| head -1``: the exit code is that of the report, and nobody is told of a pipe."""
+    process = python(files, "llama.json", "--against", f"my_kernels:{function}")
+    assert process.stdout is not None
+    assert process.stderr is not None
+    process.stdout.close()
+    error = process.stderr.read()
+    process.stderr.close()
+    assert (process.wait(), error) == (code, "")
 
 
 def test_as_a_command_without_torch(files: Path) -> None:
@@ -177,3 +270,8 @@ def test_as_a_command_without_torch(files: Path) -> None:
     ):
         done = subprocess.run(command, env=environment, capture_output=True, text=True)
         assert done.returncode == expected, done.stderr
+
+
+def test_a_file_with_a_byte_order_mark(files: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (files / "marked.json").write_bytes(b"\xef\xbb\xbf" + (files / "llama.json").read_bytes())
+    assert run(capsys, "marked.json") == run(capsys, "llama.json")

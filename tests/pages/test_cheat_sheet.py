@@ -194,7 +194,11 @@ def test_call_gives_the_shape(call: str) -> None:
 
 def test_every_public_name_is_on_the_sheet() -> None:
     missing = [name for name in pe_lib.torch.__all__ if f"pe.{name}(" not in SHEET]
-    assert missing == ["AttentionTerms", "RotaryFrequencies", "RotaryTables"]  # which functions return
+    assert missing == [
+        "AttentionTerms",
+        "RotaryFrequencies",
+        "RotaryTables",
+    ]  # which functions return
 
 
 def test_options_are_those_of_the_function() -> None:

@@ -126,6 +126,39 @@ def test_every_default_configuration_of_transformers() -> None:
     assert refused > 100
 
 
+OLDER_FILES: list[dict[str, Any]] = [
+    {"rope_theta": 12_345.0},
+    {"rope_scaling": {"rope_type": "linear", "factor": 2.0}},
+    {"rope_theta": 12_345.0, "rope_scaling": {"type": "yarn", "factor": 4.0}},
+    {"rope_local_base_freq": 777.0},
+    {"global_rope_theta": 777.0, "local_rope_theta": 555.0},
+    {"rope_theta": 12_345.0, "swa_rope_theta": 555.0},
+    {"rope_parameters": {"full_attention": {"rope_type": "linear", "factor": 8.0}}},
+]
+
+
+@pytest.mark.parametrize("fields", OLDER_FILES, ids=lambda fields: " ".join(fields))
+def test_older_files_of_every_family(fields: dict[str, Any]) -> None:
+    """One base or scaling, or two, beside the parameters: which kinds of layers take them."""
+    read = [check_same(json.dumps({"model_type": name} | fields)) for name in families()]
+    assert sum("error" not in each for each in read) > 20
+
+
+@pytest.mark.parametrize("value", [True, False, None, 0, 1, "rope", "x", [], {}, {"rope_theta": 2}])
+@pytest.mark.parametrize("field", ["alibi", "rope_interleave", "use_alibi", "attn_config"])
+@pytest.mark.parametrize("name", ["falcon", "deepseek_v3", "llama"])
+def test_fields_that_switch_and_fields_that_nothing_reads(
+    name: str, field: str, value: Any
+) -> None:
+    check_same(json.dumps({"model_type": name, field: value}))
+
+
+def test_a_layout_alone_does_not_answer_for_every_file() -> None:
+    for fields in ({"model_type": "llama"}, {"model_type": "kimi_k2", "qk_rope_head_dim": 64}):
+        said = check_same(json.dumps(fields), layout="split")
+        assert "family must be" in said["error"]
+
+
 @pytest.mark.parametrize("name", EXAMPLES)
 def test_the_examples(name: str) -> None:
     said = check_same(EXAMPLES[name]["config"], EXAMPLES[name]["length"])

@@ -509,7 +509,20 @@ const ropeSettings = (() => {
     swa_rope_theta: "sliding_attention",
     global_rope_theta: "full_attention",
   };
-  const INTERVALS = ["sliding_window_pattern", "_sliding_window_pattern", "global_attn_every_n_layers"];
+  const INTERVALS = [
+    "sliding_window_pattern", "_sliding_window_pattern", "global_attn_every_n_layers", "full_attention_interval",
+  ];
+  const ABOUT_ROTATION = /rope|rotary|alibi|nope_|position_embedding/;
+  const READ = [
+    "rope_parameters", "rope_theta", "partial_rotary_factor", "qk_rope_head_dim", "qk_nope_head_dim",
+    "no_rope_layers", "no_rope_layer_interval", "max_position_embeddings", "original_max_position_embeddings",
+    ...Object.keys(OLDER), ...Object.keys(OLDER_BASES),
+  ];
+  const HARMLESS = [null, false, 0, 0n, "rope", "rotary", "rotary_emb"]; // they change nothing
+  const SIZES = [
+    "num_hidden_layers", "hidden_size", "num_attention_heads", "head_dim", "qk_rope_head_dim", "max_position_embeddings",
+  ];
+  const MORE_THAN_A_LAYOUT = ["qk_rope_head_dim", "no_rope_layers", "no_rope_layer_interval"];
   const WITHOUT_ATTENTION = ["conv", "linear_attention", "mamba", "mamba2", "recurrent"];
   const MOST_LAYERS = 100_000n;
   const WIDEST = 65_536;
@@ -538,11 +551,38 @@ const ropeSettings = (() => {
     return fields;
   }
 
+  /** Of rope parameters those that belong to a kind of layers each. */
+  const ofKinds = (parameters) =>
+    Object.entries(parameters).filter(([kind, value]) => isObject(value) || (value === null && kind.endsWith("attention")));
+
+  /** The fields about positions that nothing here reads, also those one level deeper. */
+  function unreadFields(given, family) {
+    const known = new Set([
+      ...READ, "rotary_dim", family.width, family.rotary_dim, family.older_rotary_dim,
+      ...Object.keys(family.switches ?? {}), ...Object.values(family.names ?? {}), ...Object.keys(family.defaults ?? {}),
+    ]);
+    const matters = ([name, value]) => ABOUT_ROTATION.test(name) && !HARMLESS.includes(value);
+    return Object.entries(given).flatMap(([name, value]) => {
+      if (["attn_config", "attention_config"].includes(name) && isObject(value))
+        return Object.entries(value).filter(matters).map(([inner]) => `${name}.${inner}`);
+      return !known.has(name) && matters([name, value]) ? [name] : [];
+    });
+  }
+
   class Reader {
     constructor(given, family, length) {
-      Object.assign(this, { family, length, sources: { layout: "the code of the family" }, ignored: new Set() });
+      const isStored = family.read !== undefined; // and not a layout alone, chosen on the page
+      const alone = ["rope_parameters", "rope_scaling"].every((name) => given[name] == null);
+      const unread = (family.unread ?? []).filter((name) => alone && given[name] != null);
+      Object.assign(this, {
+        family,
+        length,
+        sources: { layout: isStored ? "the code of the family" : "the caller" },
+        ignored: new Set([...unreadFields(given, family), ...unread]),
+      });
       const fields = object();
-      for (const [name, value] of Object.entries(given)) if (value !== null) fields[name] = value;
+      for (const [name, value] of Object.entries(given))
+        if (value !== null && !unread.includes(name)) fields[name] = value;
       for (const [name, other] of Object.entries(family.names ?? {}))
         if (other in fields) fields[name] ??= fields[other];
       for (const [older, name] of Object.entries(OLDER)) if (older in fields) fields[name] ??= fields[older];
@@ -554,7 +594,10 @@ const ropeSettings = (() => {
     }
 
     field(name) {
-      return this.given[name] ?? this.defaults[name] ?? null;
+      if (this.given[name] != null) return this.given[name];
+      const own = this.defaults[name] ?? null;
+      if (own !== null && SIZES.includes(name)) this.sources[name] = `the default of ${this.modelType}`;
+      return own;
     }
 
     integer(name, atLeast = 1) {
@@ -640,7 +683,8 @@ const ropeSettings = (() => {
         if (!(name in this.given) || !pattern?.length) continue;
         const step = Number(this.integer(name));
         const isFull = name === "global_attn_every_n_layers" ? (i) => i % step === 0 : (i) => (i + 1) % step === 0;
-        return all.map((i) => (isFull(i) ? "full_attention" : "sliding_attention"));
+        const other = pattern.find((kind) => kind !== "full_attention") ?? "sliding_attention";
+        return all.map((i) => (isFull(i) ? "full_attention" : other));
       }
       if (!pattern?.length) return all.map(() => null);
       this.sources.layers = `the default of ${this.modelType}`;
@@ -649,6 +693,7 @@ const ropeSettings = (() => {
 
     /** A function that says which layers leave the rotation out. */
     unturned(kinds) {
+      if (this.switched() === "none") return () => true;
       const rule = this.family.unturned ?? {};
       if (this.family.read === "function") {
         this.sources.layers = "not known: of this family the function alone was watched";
@@ -671,6 +716,17 @@ const ropeSettings = (() => {
       return (_, index) => !isTrue(flags[index]);
     }
 
+    /** What a field of the file makes of the family's layout: another one, or "none". */
+    switched() {
+      for (const [name, effects] of Object.entries(this.family.switches ?? {})) {
+        const effect = name in this.given ? effects[String(isTrue(this.given[name]))] : undefined;
+        if (effect === undefined) continue;
+        this.sources.layout = name;
+        return effect;
+      }
+      return null;
+    }
+
     // ---- Fields of the rotation
 
     /** For each kind of layer, or under null for all of them. */
@@ -678,17 +734,22 @@ const ropeSettings = (() => {
       let given = this.given.rope_parameters ?? null;
       if (given !== null && !isObject(given))
         throw new CannotSay(`rope_parameters must be an object with fields, got ${brief(given)}`);
-      if (given === null && !("rope_theta" in this.given)) {
-        given = this.defaults.rope_parameters ?? null;
+      const own = this.defaults.rope_parameters ?? {};
+      const kinds = ofKinds(own);
+      let nested = ofKinds(given ?? {});
+      if (nested.length) {
+        // These classes complete a kind that the file leaves out.
+        if (this.family.flat) nested = [...new Map([...kinds, ...nested])];
+        return new Map(nested.map(([kind, value]) => [kind, value === null ? null : this.completed(object(value))]));
+      }
+      if (kinds.length) return this.dealt(kinds, given);
+      const hasBase = "rope_theta" in this.given;
+      if (given === null && (!hasBase || (own.rope_type ?? "default") !== "default")) {
+        // A class whose default is a scaling keeps it where a file has a base alone.
+        given = Object.fromEntries(Object.entries(own).filter(([name]) => name !== "rope_theta" || !hasBase));
         this.sources.frequencies = `the default of ${this.modelType}`;
       }
-      given = object(given ?? {});
-      const nested = Object.entries(given).filter(
-        ([kind, value]) => isObject(value) || (value === null && kind.endsWith("attention"))
-      );
-      if (nested.length)
-        return new Map(nested.map(([kind, value]) => [kind, value === null ? null : this.completed(object(value))]));
-      const whole = this.completed(given);
+      const whole = this.completed(object(given ?? {}));
       const result = new Map([[null, whole]]);
       for (const [name, kind] of Object.entries(OLDER_BASES)) {
         if (!(name in this.given)) continue;
@@ -696,6 +757,51 @@ const ropeSettings = (() => {
         result.set(kind, this.completed(object(other, { rope_theta: this.given[name] })));
       }
       return result;
+    }
+
+    /** Which kinds of layers take a field of an older file: MiMo-V2's have two bases. */
+    takers(kinds) {
+      if (this.family.flat) return this.family.flat;
+      if (!Object.keys(OLDER_BASES).some((name) => name in this.given)) return {};
+      const guessed = { ...OLDER_BASES, rope_theta: "full_attention", rope_scaling: "full_attention" };
+      const has = (wanted) => kinds.some(([kind, value]) => kind === wanted && value !== null);
+      return Object.fromEntries(Object.entries(guessed).filter(([, kind]) => has(kind)).map(([name, kind]) => [name, [kind]]));
+    }
+
+    /** The fields of an older file, dealt to kinds of layers as the family's class deals them. */
+    dealt(kinds, scaling) {
+      const taken = this.takers(kinds);
+      const found = new Map(kinds.map(([kind, value]) => [kind, value === null ? null : object(value)]));
+      const bases = ["rope_theta", ...Object.keys(OLDER_BASES)].filter((name) => name in this.given);
+      for (const name of bases) if (!(name in taken)) this.ignored.add(name);
+      for (const name of bases)
+        for (const kind of taken[name] ?? []) found.get(kind).rope_theta = this.given[name];
+      const isScaled = scaling !== null && Object.keys(scaling).length > 0;
+      if (isScaled) {
+        if (!taken.rope_scaling)
+          throw new CannotSay(
+            `rope_parameters of ${repr(this.modelType)} must have fields for each kind of layer, ` +
+              `${kinds.map(([kind]) => repr(kind)).join(", ")}, got ${brief(scaling)}`
+          );
+        for (const kind of taken.rope_scaling) Object.assign(found.get(kind), this.withoutOlderName(scaling));
+      }
+      const told = new Set(bases.flatMap((name) => taken[name] ?? []));
+      const missing = kinds.map(([kind]) => kind).filter((kind) => !told.has(kind));
+      if (missing.length) {
+        const of = told.size ? ` for ${missing.join(", ")}` : "";
+        this.sources[told.size || isScaled ? "base" : "frequencies"] = `the default of ${this.modelType}${of}`;
+      }
+      return found;
+    }
+
+    /** A scaling whose `type`, the older name of rope_type, is as this family's class reads it. */
+    withoutOlderName(scaling) {
+      const told = object(Object.fromEntries(Object.entries(scaling).filter(([, value]) => value !== null)));
+      if ("rope_type" in told || !("type" in told)) return told;
+      const { type: older, ...rest } = told;
+      if (!this.family.flat || this.family.flat.type) return object(rest, { rope_type: older });
+      this.ignored.add("type");
+      return object(rest);
     }
 
     /** One kind's fields, with those that a file has beside them. */
@@ -731,7 +837,10 @@ const ropeSettings = (() => {
         if (!(error instanceof BadValue)) throw error;
         throw new CannotSay(`rope_parameters of ${repr(this.modelType)}: ${error.message}`);
       }
-      const { layout, layout_out: written = layout, direction = 1 } = this.family;
+      const switched = this.switched();
+      const { direction = 1 } = this.family;
+      const layout = switched ?? this.family.layout;
+      const written = switched ?? this.family.layout_out ?? layout;
       const turned = 2 * found.frequencies.length;
       return {
         head_dim: width,
@@ -915,13 +1024,33 @@ const ropeSettings = (() => {
     return JSON.stringify(rotation, (_, value) => (typeof value === "bigint" ? Number(value) : value));
   }
 
+  /** What is known of a family that is not in the table: its layout, chosen on the page. */
+  function ofLayout(given, layout) {
+    if (typeof given.model_type === "string" && table.families[given.model_type])
+      throw new CannotSay(
+        `family must be left out: the table knows the code of ${repr(given.model_type)}, and more of ` +
+          `it than ${brief({ layout })}`
+      );
+    const unanswered = MORE_THAN_A_LAYOUT.find((name) => given[name] != null);
+    if (unanswered !== undefined)
+      throw new CannotSay(
+        `family must be the name of a family of the table whose code ${repr(given.model_type)} shares: ` +
+          `its file has ${unanswered}, for which a layout alone does not answer`
+      );
+    return { layout };
+  }
+
   /** `rotary_settings` of the text of a config.json; `layout` is that of a family not in the table. */
   function read(text, { length = null, layout = null } = {}) {
     const fields = parse(text);
     if (!isObject(fields))
       throw new CannotSay(`the text must be a JSON object with a field model_type, got ${brief(fields)}`);
     let given = textModel(fields);
-    let family = layout === null ? familyOf(given.model_type) : { layout };
+    if ("kinds" in given && "layers" in given)
+      throw new CannotSay(
+        "config must be a config.json, got the answer of `python -m pe_lib --json`, which has been read already"
+      );
+    let family = layout === null ? familyOf(given.model_type) : ofLayout(given, layout);
     if (family.text) {
       given = object(given, { model_type: family.text });
       family = familyOf(family.text);
