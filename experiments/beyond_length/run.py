@@ -38,6 +38,7 @@ ROOM = 1024  # places that a first copy must have, for three to be put there at 
 COPIED = 3 * LENGTH // 2  # tokens of a text with copies
 NEAR = (1024, 2048, 4096, 6144, 7168)  # distances of copies in a text of the trained length
 DISTANCES = (256, 512, 1024, 2048, 4096, 6144, 7168, 7936, 8704, 9472, 10_240, 11_264)
+FARTHER = (1024, 4096, 7168, 8704, 10_240, 11_264, 12_288, 13_312, 14_336, 15_360)  # at twice
 REPEATED, AFTER, TIMES = 64, 256, 4  # the sequences of "answers": length, distance, how many
 ANSWERING = 2 * REPEATED + AFTER  # tokens that are read for them
 AHEAD = tuple(range(-2, 9))  # the token named, counted from the one that is read
@@ -48,8 +49,8 @@ class Run(NamedTuple):
 
     what: "text", one text read from token `start`; "short", several short ones; "copy", a text in
     which random sequences are repeated; "copy within", the same in a text of the trained length;
-    "answers", what a model names when a sequence is repeated
-    after 256 tokens. tokens: the length that is read. scale: s of the method.
+    "copy at twice", the same in a text of twice that length; "answers", what a model names when a
+    sequence is repeated after 256 tokens. tokens: the length that is read. scale: s of the method.
     """
 
     what: str
@@ -216,7 +217,7 @@ def compute(run: Run, model: Any, tokens: torch.Tensor) -> dict[str, Any]:
     if run.what == "text":
         return {"loss": means(losses(model, read, part)[0])}
     seed = sorted(texts.SOURCES).index(run.text)
-    distances = NEAR if run.what == "copy within" else DISTANCES
+    distances = {"copy within": NEAR, "copy at twice": FARTHER}.get(run.what, DISTANCES)
     placed = copies(run.tokens, distances, seed, LENGTH)
     loss, right = losses(model, with_copies(read, placed, seed, model.config.vocab_size), part)
     loss, right = np.insert(loss, 0, np.nan), np.insert(right, 0, False)
@@ -271,7 +272,7 @@ def plan() -> Iterator[Run]:
     yield from (Run("text", text, "dynamic in parts", 2, 2 * LENGTH) for text in first[:2])
     yield from (cut(text, 4) for text in first)
     yield from (at_four(text, method) for text in first for method in ("none", "linear"))
-    yield from (copying(text, method) for text in first[:3] for method in METHODS)
+    yield from (copying(text, method) for text in first for method in METHODS)
     yield from (at_two(ORDER[4], method) for method in METHODS)
     yield cut(ORDER[4], 2)
     yield from short(ORDER[4:])
@@ -284,6 +285,7 @@ def plan() -> Iterator[Run]:
     yield from (copying_within(text, method) for method in METHODS[:3] for text in first)
     yield from (copying(text, f"ntk{WITH_FACTOR}") for text in first)
     yield from (at_four(text, f"ntk{WITH_FACTOR}") for text in first)
+    yield from (copying_at_twice(text, method) for method in METHODS[:3] for text in first)
 
 
 def at_two(text: str, method: str) -> Run:
@@ -309,6 +311,10 @@ def copying(text: str, method: str) -> Run:
 
 def copying_within(text: str, method: str) -> Run:
     return Run("copy within", text, method, 2, LENGTH)
+
+
+def copying_at_twice(text: str, method: str) -> Run:
+    return Run("copy at twice", text, method, 2, 2 * LENGTH)
 
 
 def short(chosen: tuple[str, ...]) -> Iterator[Run]:

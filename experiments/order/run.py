@@ -147,7 +147,9 @@ def series() -> dict[str, list[Setting]]:
             for encoding in (*REFERENCES, *FACTORIAL, *OTHER_FORMS)
         ],
         "longer training": [
-            Setting(encoding, steps=12_000, seed=seed) for seed in seeds for encoding in MAIN
+            Setting(encoding, steps=12_000, seed=seed)
+            for encoding in ("none", *MAIN)
+            for seed in seeds
         ],
         "rates": [
             replace(short, encoding=encoding, rate=rate, embedding_rate=embedding_rate)
