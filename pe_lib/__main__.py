@@ -30,7 +30,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """The exit code."""
     options = _parser().parse_args(arguments)
     try:
-        settings = rotary_settings(options.config, options.length, family=_family(options.layout))
+        settings = rotary_settings(options.config, options.length, family=_family(options))
         said = _said(options, settings)
     except (TypeError, ValueError) as error:
         return _cannot_say(error)
@@ -92,12 +92,20 @@ def _parser() -> argparse.ArgumentParser:
         choices=("split", "interleaved"),
         help="of a family that is not in the table, if you know it",
     )
+    parser.add_argument(
+        "--like",
+        metavar="FAMILY",
+        help="a family of the table whose code it shares, such as deepseek_v3 for Kimi K2",
+    )
     parser.add_argument("--json", action="store_true", help="print the settings as JSON, no more")
     return parser
 
 
-def _family(layout: str | None) -> dict[str, Any] | None:
-    return None if layout is None else {"layout": layout}
+def _family(options: argparse.Namespace) -> dict[str, Any] | str | None:
+    if options.layout is None or options.like is None:
+        like: str | None = options.like
+        return like if options.layout is None else {"layout": options.layout}
+    raise ValueError("--layout must be left out where --like names a family, whose layout is known")
 
 
 def _said(options: argparse.Namespace, settings: RotarySettings) -> str:

@@ -241,7 +241,8 @@ def rotary_settings(
         raise UnknownFamily(given.get("model_type"))
     length = None if seq_len is None else check.integer("seq_len", seq_len, at_least=1)
     try:
-        return _Reader(given, known, length).settings()
+        shared = family if isinstance(family, str) else None
+        return _Reader(given, known, length, shared).settings()
     except (TypeError, ValueError) as error:
         if isinstance(error, ConfigurationError):
             raise
@@ -390,7 +391,9 @@ def _width(name: str, value: Any) -> int:
 class _Reader:
     """One configuration beside what is known of its family."""
 
-    def __init__(self, given: Fields, family: Family, seq_len: int | None) -> None:
+    def __init__(
+        self, given: Fields, family: Family, seq_len: int | None, shared: str | None = None
+    ) -> None:
         self.family, self.seq_len = family, seq_len
         stored = "read" in family  # and not a layout alone, from the caller
         self.sources: dict[str, str] = {
@@ -411,6 +414,7 @@ class _Reader:
         self.given = fields
         self.nulls = {name for name, value in given.items() if value is None}
         self.model_type = str(given.get("model_type"))
+        self.shared = shared or self.model_type  # the family whose code and defaults these are
 
     def field(self, name: str) -> Any:
         """A field of the file, or the family's default; None if neither has it."""
@@ -418,7 +422,7 @@ class _Reader:
             return self.given[name]
         default = self.family.get("defaults", {}).get(name)
         if default is not None and name in SIZES:
-            self.sources[name] = f"the default of {self.model_type}"
+            self.sources[name] = f"the default of {self.shared}"
         return default
 
     def integer(self, name: str, *, at_least: int = 1) -> int:
@@ -484,7 +488,7 @@ class _Reader:
                 other = next((k for k in pattern if k != "full_attention"), "sliding_attention")
                 return ["full_attention" if each else other for each in full]
         if pattern:
-            self.sources["layers"] = f"the default of {self.model_type}"
+            self.sources["layers"] = f"the default of {self.shared}"
             return [pattern[i % len(pattern)] for i in range(count)]
         return [None] * count
 
@@ -550,7 +554,7 @@ class _Reader:
         ):
             # A class whose default is a scaling keeps it where a file has a base alone.
             given = {k: v for k, v in default.items() if k != "rope_theta" or not self.has_base()}
-            self.sources["frequencies"] = f"the default of {self.model_type}"
+            self.sources["frequencies"] = f"the default of {self.shared}"
         whole = self.completed(dict(given or {}))
         result: dict[str | None, Any] = {None: whole}
         for name, kind in OLDER_BASES.items():
@@ -603,7 +607,7 @@ class _Reader:
         if missing:
             where = "base" if told or scaling else "frequencies"
             of = f" for {', '.join(missing)}" if told else ""
-            self.sources[where] = f"the default of {self.model_type}{of}"
+            self.sources[where] = f"the default of {self.shared}{of}"
         return found
 
     def without_older_name(self, scaling: Mapping[str, Any]) -> Fields:
@@ -626,7 +630,7 @@ class _Reader:
         default = self.family.get("defaults", {}).get("rope_parameters") or {}
         if given.get("rope_theta") is None and default.get("rope_theta") is not None:
             given["rope_theta"] = default["rope_theta"]
-            self.sources["base"] = f"the default of {self.model_type}"
+            self.sources["base"] = f"the default of {self.shared}"
         if given.get("partial_rotary_factor") is None and "partial_rotary_factor" in default:
             given["partial_rotary_factor"] = default["partial_rotary_factor"]
         return given

@@ -21,8 +21,9 @@ class UnknownFamily(ValueError):
         super().__init__(
             f"model_type must be a family of the table, {len(families())} of transformers "
             f"{version()}, got {model_type!r}: its layout is not known, and not guessed. To find "
-            "it out, give its rotation to pe_lib.doctor.examine; then pass family="
-            '{"layout": "split"} or {"layout": "interleaved"} to rotary_settings'
+            "it out, give its rotation to pe_lib.doctor.examine; then pass family= to "
+            "rotary_settings: the name of a family that shares its code, or "
+            '{"layout": "split"} or {"layout": "interleaved"}'
         )
 
 

@@ -12,6 +12,7 @@ from pe_lib import _angles
 from pe_lib import _checks as check
 from pe_lib._checks import Layout
 from pe_lib.rope import LayerRotation, RotaryFrequencies, rotary_settings
+from pe_lib.rope.families import Family
 from pe_lib.torch._angles import (
     contiguous_table,
     encode,
@@ -174,6 +175,7 @@ class RotaryPositionalEncoding(CachedPositions[Factors]):
         *,
         layer: SupportsIndex | None = None,
         seq_len: SupportsIndex | None = None,
+        family: Family | str | None = None,
         seq_dim: SupportsIndex = -2,
     ) -> Self:
         """The module of one layer of a model, from the model's ``config.json``.
@@ -181,8 +183,9 @@ class RotaryPositionalEncoding(CachedPositions[Factors]):
         ``config`` is what `pe_lib.rope.rotary_settings` takes: a path, a JSON text, a dictionary,
         or a configuration of transformers. Layout, width, part, frequencies, factor and axes of
         positions are read from it. ``layer`` counts from 0, and may be left out where all layers
-        turn alike. ``seq_len`` is the longest text, for scalings that depend on it. For all layers
-        at once, `rotary_modules`.
+        turn alike. ``seq_len`` is the longest text, for scalings that depend on it, and ``family``
+        says what the code does of a ``model_type`` that is not in the table, by the name of a
+        family that shares its code or as a dictionary. For all layers at once, `rotary_modules`.
 
         Some families, such as DeepSeek-V3, write split what they read interleaved, and this module
         gives it back interleaved. Scores are equal; cached keys have another order than theirs.
@@ -195,7 +198,7 @@ class RotaryPositionalEncoding(CachedPositions[Factors]):
         'split'
         """
         number = None if seq_len is None else check.integer("seq_len", seq_len, at_least=1)
-        settings = rotary_settings(config, number)
+        settings = rotary_settings(config, number, family=family)
         if layer is None:
             if len(set(settings.layers)) != 1:
                 raise ValueError(
@@ -483,7 +486,11 @@ def _other_settings(given: _Settings, own: _Settings) -> str:
 
 
 def rotary_modules(
-    config: Any, *, seq_len: SupportsIndex | None = None, seq_dim: SupportsIndex = -2
+    config: Any,
+    *,
+    seq_len: SupportsIndex | None = None,
+    family: Family | str | None = None,
+    seq_dim: SupportsIndex = -2,
 ) -> list[RotaryPositionalEncoding | None]:
     """For each layer of a model its `RotaryPositionalEncoding`, or None where nothing turns.
 
@@ -495,6 +502,6 @@ def rotary_modules(
     [True, True, True, False]
     """
     number = None if seq_len is None else check.integer("seq_len", seq_len, at_least=1)
-    settings = rotary_settings(config, number)
+    settings = rotary_settings(config, number, family=family)
     made = {kind: RotaryPositionalEncoding._of_layer(kind, seq_dim) for kind in settings.kinds}
     return [None if layer is None else made[layer] for layer in settings.layers]

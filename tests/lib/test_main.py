@@ -275,3 +275,17 @@ def test_as_a_command_without_torch(files: Path) -> None:
 def test_a_file_with_a_byte_order_mark(files: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (files / "marked.json").write_bytes(b"\xef\xbb\xbf" + (files / "llama.json").read_bytes())
     assert run(capsys, "marked.json") == run(capsys, "llama.json")
+
+
+def test_a_family_that_shares_the_code_of_another(
+    files: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    kimi = json.loads((files / "deepseek.json").read_text()) | {"model_type": "kimi_k2"}
+    (files / "kimi.json").write_text(json.dumps(kimi))
+    code, said, _ = run(capsys, "kimi.json", "--like", "deepseek_v3")
+    assert code == 0
+    assert said == run(capsys, "deepseek.json")[1].replace("deepseek_v3 ·", "kimi_k2 ·")
+    code, _, why = run(capsys, "kimi.json", "--layout", "split")
+    assert code == 2
+    assert "qk_rope_head_dim" in why
+    assert run(capsys, "kimi.json", "--like", "deepseek_v3", "--layout", "split")[0] == 2

@@ -762,6 +762,12 @@ def test_a_family_by_the_name_of_another() -> None:
     config = DEEPSEEK_V3 | {"model_type": "kimi_k2"}
     named = rotary_settings(config, family="deepseek_v3")
     assert named.layers == rotary_settings(DEEPSEEK_V3).layers
+    module = RotaryPositionalEncoding.from_config(config, family="deepseek_v3")
+    assert module.head_dim == 64
+    assert len(rotary_modules(config, family="deepseek_v3")) == 61
+    without = {k: v for k, v in config.items() if k != "max_position_embeddings"}
+    sources = dict(rotary_settings(without, family="deepseek_v3").sources)
+    assert sources["max_position_embeddings"] == "the default of deepseek_v3"
 
 
 @pytest.mark.parametrize(

@@ -535,8 +535,9 @@ const ropeSettings = (() => {
     throw new UnknownFamily(
       `model_type must be a family of the table, ${Object.keys(table.families).length} of transformers ` +
         `${table.transformers}, got ${repr(modelType)}: its layout is not known, and not guessed. To find ` +
-        "it out, give its rotation to pe_lib.doctor.examine; then pass family=" +
-        '{"layout": "split"} or {"layout": "interleaved"} to rotary_settings'
+        "it out, give its rotation to pe_lib.doctor.examine; then pass family= to rotary_settings: " +
+        "the name of a family that shares its code, or " +
+        '{"layout": "split"} or {"layout": "interleaved"}'
     );
   }
 
