@@ -285,7 +285,8 @@ def plan() -> Iterator[Run]:
     yield from (copying_within(text, method) for method in METHODS[:3] for text in first)
     yield from (copying(text, f"ntk{WITH_FACTOR}") for text in first)
     yield from (at_four(text, f"ntk{WITH_FACTOR}") for text in first)
-    yield from (copying_at_twice(text, method) for method in METHODS[:3] for text in first)
+    yield from (copying_at_twice(text, method, 2) for method in METHODS[:3] for text in first)
+    yield from (copying_at_twice(text, method, 4) for method in METHODS[1:3] for text in first)
 
 
 def at_two(text: str, method: str) -> Run:
@@ -313,8 +314,8 @@ def copying_within(text: str, method: str) -> Run:
     return Run("copy within", text, method, 2, LENGTH)
 
 
-def copying_at_twice(text: str, method: str) -> Run:
-    return Run("copy at twice", text, method, 2, 2 * LENGTH)
+def copying_at_twice(text: str, method: str, scale: int) -> Run:
+    return Run("copy at twice", text, method, scale, 2 * LENGTH)
 
 
 def short(chosen: tuple[str, ...]) -> Iterator[Run]:
