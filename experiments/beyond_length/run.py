@@ -282,7 +282,8 @@ def plan() -> Iterator[Run]:
     yield from (cut(text, 8) for text in LONG)
     for text in ORDER:
         yield from short_at(text, 8)
-    yield from (copying_within(text, method) for method in METHODS[:3] for text in first)
+    yield from (copying_within(text, method, 2) for method in METHODS[:3] for text in first)
+    yield from (copying_within(text, method, 4) for method in METHODS[1:3] for text in first)
     yield from (copying(text, f"ntk{WITH_FACTOR}") for text in first)
     yield from (at_four(text, f"ntk{WITH_FACTOR}") for text in first)
     yield from (copying_at_twice(text, method, 2) for method in METHODS[:3] for text in first)
@@ -310,8 +311,8 @@ def copying(text: str, method: str) -> Run:
     return Run("copy", text, method, 2, COPIED)
 
 
-def copying_within(text: str, method: str) -> Run:
-    return Run("copy within", text, method, 2, LENGTH)
+def copying_within(text: str, method: str, scale: int) -> Run:
+    return Run("copy within", text, method, scale, LENGTH)
 
 
 def copying_at_twice(text: str, method: str, scale: int) -> Run:
