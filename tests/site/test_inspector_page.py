@@ -59,7 +59,10 @@ def test_inspector(browser: Browser) -> None:
 
 
 def test_an_unknown_family_asks_for_its_layout(browser: Browser) -> None:
-    config = json.loads(EXAMPLES["SmolLM3 3B"]["config"]) | {"model_type": "a_new_family"}
+    config, other = (
+        json.loads(EXAMPLES[name]["config"]) | {"model_type": "a_new_family"}
+        for name in ("Qwen3 4B with YaRN", "SmolLM3 3B")
+    )
     with visit(browser, PAGE.as_uri()) as page:
         layout = page.get_by_label("Layout, if you know it")
         expect(layout).to_be_hidden()
@@ -68,6 +71,10 @@ def test_an_unknown_family_asks_for_its_layout(browser: Browser) -> None:
         layout.select_option("interleaved")
         answer(page, "a_new_family · 36 layers, all rotated")
         expect(layout).to_be_visible()
+        # Which of its layers turn, a layout does not say.
+        page.get_by_label("Your config.json").fill(json.dumps(other))
+        layout.select_option("interleaved")
+        answer(page, "its file has no_rope_layer_interval, for which a layout alone does not")
         page.get_by_role("button", name="Llama 3.1 8B").click()
         expect(layout).to_be_hidden()
 
