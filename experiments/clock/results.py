@@ -132,9 +132,10 @@ def turned_to(components: Array, target: Array) -> Array:
 def plateau(runs: list[Run], like: Run) -> float | None:
     """The lowest point on the curves of a run without positions of the same task, text and window.
 
-    The runs of the experiment on order are looked at too. None where no such run is stored.
+    The runs of the experiment on order are looked at too, and of all of them those of 3,000 steps.
+    None where no such run is stored.
     """
-    same = {name: like[name] for name in ("task", "text", "seq_len")}
+    same = {name: like[name] for name in ("task", "text", "seq_len")} | {"steps": 3000}
     without = where([*runs, *order.load_results()], encoding="none", **same)
     points = [loss for run in without for _, loss, _ in run["curve"]]
     return min(points, default=None)
