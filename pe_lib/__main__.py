@@ -203,6 +203,9 @@ def describe(settings: RotarySettings, only: LayerRotation | None = None) -> str
     if settings.ignored:
         names = ", ".join(settings.ignored)
         lines.append(_line("ignored", f"{names}: not used by the model's code"))
+    if settings.unread:
+        names = ", ".join(settings.unread)
+        lines.append(_line("not read", f"{names}: what the model's code makes of it is not known"))
     return "\n".join(lines)
 
 

@@ -55,20 +55,15 @@ INTERVALS = (
     "full_attention_interval",
 )
 # Fields about positions that a file may have, and those of them that this module reads. The others
-# are listed as ignored: some code may give them a meaning that is not known here.
+# are listed as unread: the model's code may give them a meaning that is not known here.
 ABOUT_ROTATION = re.compile(r"rope|rotary|alibi|nope_|position_embedding")
 READ = {
     *("rope_parameters", "rope_theta", "partial_rotary_factor", "qk_rope_head_dim"),
     *("qk_nope_head_dim", "no_rope_layers", "no_rope_layer_interval", "max_position_embeddings"),
     *("original_max_position_embeddings", *OLDER, *OLDER_BASES),
 }
-HARMLESS = (
-    None,
-    False,
-    "rope",
-    "rotary",
-    "rotary_emb",
-)  # values of such a field that change nothing
+# Values of such a field that change nothing.
+HARMLESS = (None, False, "rope", "rotary", "rotary_emb")
 # Fields of a size: where the file leaves one out, `RotarySettings.sources` says so.
 SIZES = (
     *("num_hidden_layers", "hidden_size", "num_attention_heads", "head_dim", "qk_rope_head_dim"),
@@ -146,6 +141,9 @@ class RotarySettings:
     ignored
         Fields about RoPE that the file has and the model's code, with this ``rope_type``, does not
         use.
+    unread
+        Fields about positions that the file has and that are not read here: what the model's code
+        makes of them is not known.
     """
 
     model_type: str
@@ -153,6 +151,7 @@ class RotarySettings:
     not_rotation: tuple[str, ...]
     sources: tuple[tuple[str, str], ...] = ()
     ignored: tuple[str, ...] = ()
+    unread: tuple[str, ...] = ()
 
     @property
     def kinds(self) -> tuple[LayerRotation, ...]:
@@ -179,6 +178,7 @@ class RotarySettings:
             "not_rotation": list(self.not_rotation),
             "sources": dict(self.sources),
             "ignored": list(self.ignored),
+            "unread": list(self.unread),
         }
 
 
@@ -399,12 +399,16 @@ class _Reader:
         self.sources: dict[str, str] = {
             "layout": "the code of the family" if stored else "the caller"
         }
-        self.ignored: set[str] = set(_unread(given, family))
+        self.ignored: set[str] = set()
+        self.unread = set(_unread(given, family))
         own: dict[str, str] = family.get("names", {})
         alone = all(given.get(name) is None for name in ("rope_parameters", "rope_scaling"))
-        unread = [n for n in family.get("unread", ()) if alone and given.get(n) is not None]
-        self.ignored |= set(unread)
-        fields = {n: value for n, value in given.items() if value is not None and n not in unread}
+        self.ignored |= {n for n in family.get("unread", ()) if alone and given.get(n) is not None}
+        fields = {
+            name: value
+            for name, value in given.items()
+            if value is not None and name not in self.ignored
+        }
         for name, other in own.items():
             if other in fields:
                 fields.setdefault(name, fields[other])
@@ -456,6 +460,7 @@ class _Reader:
             tuple(self.not_rotation(kinds)),
             tuple(self.sources.items()),
             tuple(sorted(self.ignored)),
+            tuple(sorted(self.unread)),
         )
 
     # ---- Layers
@@ -549,11 +554,10 @@ class _Reader:
             return {k: None if v is None else self.completed(dict(v)) for k, v in nested.items()}
         if kinds:
             return self.dealt(kinds, given)
-        if given is None and (
-            "rope_theta" not in self.given or default.get("rope_type", "default") != "default"
-        ):
+        has_base = "rope_theta" in self.given
+        if given is None and not (has_base and default.get("rope_type", "default") == "default"):
             # A class whose default is a scaling keeps it where a file has a base alone.
-            given = {k: v for k, v in default.items() if k != "rope_theta" or not self.has_base()}
+            given = {k: v for k, v in default.items() if k != "rope_theta" or not has_base}
             self.sources["frequencies"] = f"the default of {self.shared}"
         whole = self.completed(dict(given or {}))
         result: dict[str | None, Any] = {None: whole}
@@ -563,9 +567,6 @@ class _Reader:
                 other = {k: v for k, v in scaled.items() if k != "rope_theta"}
                 result[kind] = self.completed(other | {"rope_theta": self.given[name]})
         return result
-
-    def has_base(self) -> bool:
-        return "rope_theta" in self.given
 
     def takers(self, kinds: Fields) -> dict[str, list[str]]:
         """Which kinds of layers take a field of an older file: as the family's class deals them.

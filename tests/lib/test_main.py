@@ -289,3 +289,15 @@ def test_a_family_that_shares_the_code_of_another(
     assert code == 2
     assert "qk_rope_head_dim" in why
     assert run(capsys, "kimi.json", "--like", "deepseek_v3", "--layout", "split")[0] == 2
+
+
+def test_fields_that_are_not_read_are_named(
+    files: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Molmo 2, for example, says in such a field which layers have the scaling."""
+    file = json.loads((files / "llama.json").read_text()) | {"rope_scaling_layers": [0, 1]}
+    (files / "layers.json").write_text(json.dumps(file))
+    said = run(capsys, "layers.json")[1]
+    assert (
+        "not read     rope_scaling_layers: what the model's code makes of it is not known" in said
+    )

@@ -579,7 +579,8 @@ const ropeSettings = (() => {
         family,
         length,
         sources: { layout: isStored ? "the code of the family" : "the caller" },
-        ignored: new Set([...unreadFields(given, family), ...unread]),
+        ignored: new Set(unread),
+        unread: unreadFields(given, family),
       });
       const fields = object();
       for (const [name, value] of Object.entries(given))
@@ -636,6 +637,7 @@ const ropeSettings = (() => {
         not_rotation: this.notRotation(kinds),
         sources: this.sources,
         ignored: [...this.ignored].sort(),
+        unread: [...this.unread].sort(),
         shown: own.map((each) => this.shown(each, kinds.filter((_, index) => layers[index] === each))),
       };
     }
@@ -1164,7 +1166,7 @@ const ropeSettings = (() => {
 
   /** A title, the lines of each kind of layer under a heading of their own, and those of the model. */
   function words(settings) {
-    const { kinds, layers, sources, ignored } = settings;
+    const { kinds, layers, sources, ignored, unread } = settings;
     const numbers = (wanted) => layers.flatMap((each, index) => (each === wanted ? [index] : []));
     const still = numbers(null);
     let how = still.length ? `${layers.length - still.length} rotated` : "all rotated";
@@ -1178,6 +1180,8 @@ const ropeSettings = (() => {
     const after = [["not rotation", settings.not_rotation.join("; ")]];
     if ((sources.layers ?? "").startsWith("not known")) after.push(["not known", "which layers call the rotation"]);
     if (ignored.length) after.push(["ignored", `${ignored.join(", ")}: not used by the model's code`]);
+    if (unread.length)
+      after.push(["not read", `${unread.join(", ")}: what the model's code makes of it is not known`]);
     return { title, before, blocks, after };
   }
 
