@@ -140,6 +140,10 @@ def series() -> dict[str, list[Setting]]:
             Setting(encoding="none", steps=3000, seq_len=128, task="next"),
             Setting(encoding="none", steps=3000, seq_len=256),
             Setting(encoding="none", steps=3000, text="prose", task="next"),
+            Setting(encoding="none", steps=3000, seq_len=128, text="prose", task="next"),
+            Setting(encoding="none", steps=3000, seq_len=256, task="next"),
+            Setting(encoding="none", steps=3000, seq_len=256, text="prose"),
+            Setting(encoding="none", steps=3000, seq_len=256, text="prose", task="next"),
         ],
         "prose, long windows": [Setting(text="prose", seq_len=128, seed=s) for s in seeds],
         "next word, long windows": [Setting(task="next", seq_len=128, seed=s) for s in seeds],
@@ -147,4 +151,12 @@ def series() -> dict[str, list[Setting]]:
             Setting(text="prose", task="next", steps=3000, seed=seed) for seed in seeds
         ],
         "longest windows": [Setting(seq_len=256, seed=seed) for seed in seeds],
+        "next word, prose, long windows": [
+            Setting(text="prose", task="next", seq_len=128, seed=seed) for seed in seeds
+        ],
+        "next word, longest windows": [Setting(task="next", seq_len=256, seed=s) for s in seeds],
+        "prose, longest windows": [Setting(text="prose", seq_len=256, seed=s) for s in seeds],
+        "next word, prose, longest windows": [
+            Setting(text="prose", task="next", seq_len=256, seed=seed) for seed in seeds
+        ],
     }
