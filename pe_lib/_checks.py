@@ -356,8 +356,14 @@ def positions_in_x(shape: Shape, leading: Shape) -> Shape:
     return tuple(sizes)
 
 
-def by_or_positions(by: object, positions: object, attention_factor: object) -> None:
-    """Exactly one of them; only positions take a factor."""
+def by_or_positions(
+    by: object, positions: object, attention_factor: object, layout: Layout | None
+) -> Layout:
+    """Exactly one of them; only positions take a factor, and they want a layout, which is returned.
+
+    Rows of a table that is shifted are interleaved, unless they are said to be split. Queries and
+    keys of a checkpoint are either.
+    """
     if (by is None) == (positions is None):
         got = "neither" if by is None else "both"
         raise TypeError(
@@ -369,6 +375,15 @@ def by_or_positions(by: object, positions: object, attention_factor: object) -> 
             "attention_factor must be left out beside by, since a shift leaves the factor of what "
             f"is already turned alone, got {attention_factor!r}"
         )
+    if layout is None:
+        if positions is not None:
+            raise TypeError(
+                f"layout must be given beside positions: {' or '.join(map(repr, LAYOUTS))}, as the "
+                "queries and keys are, got None"
+            )
+        return "interleaved"
+    choice("layout", layout, LAYOUTS)
+    return layout
 
 
 INSTEAD_OF_A_MINUS = "RoPE is rotate(x, positions=…), without a minus"  # where rotate got by

@@ -8,8 +8,8 @@ Which function to call
 ----------------------
 - A table for the positions 0, 1, 2, …: `sinusoidal_table`.
 - Rows for other positions, such as 7, −3 or 0.5: `sinusoidal_encoding`.
-- RoPE: ``rotate(q, positions=p)``, with the frequencies of a model from `rotary_frequencies`. If
-  the pairs of a checkpoint lie in the other layout: `convert_layout`.
+- RoPE: ``rotate(q, positions=p, layout="split")``, with the frequencies of a model from
+  `rotary_frequencies`. If the pairs of a checkpoint lie in the other layout: `convert_layout`.
 - To study the encoding: `frequencies`, `rotation_matrix`, `similarity` and `attention_terms`.
 
 A wrong argument gives a ``TypeError`` or a ``ValueError`` that names the argument, the value it got
@@ -206,7 +206,7 @@ def rotate(
     frequencies: RotaryFrequencies | ArrayLike | None = None,
     attention_factor: SupportsFloat | None = None,
     rotary_dim: SupportsIndex | None = None,
-    layout: Layout = "interleaved",
+    layout: Layout | None = None,
 ) -> FloatArray:
     """x · T(Δx), row by row, without forming T: O(d_model) operations a row.
 
@@ -215,11 +215,12 @@ def rotate(
     refused, because (batch, seq) is not (heads, seq), and so are unsigned integers, whose minus
     wraps around.
 
-    **RoPE**, ``rotate(q, positions=p)``, is q·T(−p), the sense of RoFormer and of Llama, times the
-    attention factor. ``positions`` are of shape (seq,) or (batch, seq), or have all axes of
-    ``x.shape[:-1]``; x is (…, seq, width). A number is the position of a single row, x of shape
-    (width,); beside several rows it is refused. Keys that are turned already move on by Δ with
-    ``rotate(k, by=-Δ)``, whose factor stays as it is.
+    **RoPE**, ``rotate(q, positions=p, layout="split")``, is q·T(−p), the sense of RoFormer and of
+    Llama, times the attention factor. ``positions`` are of shape (seq,) or (batch, seq), or have
+    all axes of ``x.shape[:-1]``; x is (…, seq, width). A number is the position of a single row, x
+    of shape (width,); beside several rows it is refused. ``layout`` must be given, since
+    checkpoints differ. Beside ``by`` it may be left out: rows of a table are "interleaved". Keys
+    that are turned already move on by Δ with ``rotate(k, by=-Δ)``, whose factor stays as it is.
 
     ``x`` is of shape (…, width), like the result, a new array of the dtype of x. ``frequencies``
     may be the pair that `rotary_frequencies` returns, with its factor. A
@@ -236,7 +237,7 @@ def rotate(
     True
     """
     x = check.as_floats("x", x, axes=1)
-    check.by_or_positions(by, positions, attention_factor)
+    layout = check.by_or_positions(by, positions, attention_factor, layout)
     config, factor = check.rotation(
         x.shape[-1],
         width_name="the last axis of x",
@@ -246,7 +247,6 @@ def rotate(
         attention_factor=attention_factor,
         rotary_dim=rotary_dim,
     )
-    check.choice("layout", layout, check.LAYOUTS)
     if positions is None:
         check.signed("by", by, check.INSTEAD_OF_A_MINUS)
         places = check.as_positions("by", cast(ArrayLike, by))

@@ -46,6 +46,7 @@ OLDER_BASES = {
     "local_rope_theta": "sliding_attention",
     "swa_rope_theta": "sliding_attention",
     "global_rope_theta": "full_attention",
+    "compress_rope_theta": "compress",
 }
 # Intervals from which older files want the kinds of their layers: every n-th has full attention.
 INTERVALS = (
@@ -77,6 +78,8 @@ MORE_THAN_A_LAYOUT = ("qk_rope_head_dim", "no_rope_layers", "no_rope_layer_inter
 WIDEST = 65_536
 # What ``sources`` says of the layers of a family whose function alone was watched.
 LAYERS_NOT_KNOWN = "not known: of this family the function alone was watched"
+# What is left of rope parameters in a layer that is not scaled.
+UNSCALED = ("rope_theta", "partial_rotary_factor")
 # Kinds of layers that have no attention, and so nothing to turn.
 WITHOUT_ATTENTION = ("conv", "linear_attention", "mamba", "mamba2", "recurrent")
 
@@ -360,6 +363,7 @@ def _of_kinds(parameters: Mapping[str, Any]) -> Fields:
 def _unread(given: Fields, family: Family) -> Iterator[str]:
     """The fields about positions that nothing here reads, also those one level deeper."""
     known = {*READ, *family.get("switches", {}), *family.get("names", {}).values()}
+    known |= {family.get("bases"), family.get("scaled"), family.get("unturned", {}).get("list")}
     known |= {family.get("width"), family.get("rotary_dim"), family.get("older_rotary_dim")}
     known |= set(family.get("defaults", {})) | {"rotary_dim"}  # which `fields` may add itself
     for name, value in given.items():
@@ -371,6 +375,13 @@ def _unread(given: Fields, family: Family) -> Iterator[str]:
             )
         elif ABOUT_ROTATION.search(name) and name not in known and value not in HARMLESS:
             yield name
+
+
+def _without_part(fields: Fields | None) -> Fields | None:
+    """The fields of a kind of layers, or its null, without the part that turns."""
+    if fields is None:
+        return None
+    return {name: value for name, value in fields.items() if name != "partial_rotary_factor"}
 
 
 def _whole(value: Any) -> Any:
@@ -442,13 +453,14 @@ class _Reader:
         kinds = self.kinds_of_layers()
         parameters = self.parameters()
         unturned = self.unturned(kinds)
-        made: dict[tuple[str | None, int], LayerRotation | None] = {}
+        bases, scaled = self.bases(len(kinds)), self.scaled(len(kinds))
+        made: dict[tuple[Any, ...], LayerRotation | None] = {}
         layers: list[LayerRotation | None] = []
         for index, kind in enumerate(kinds):
             if index in unturned:
                 layers.append(None)
                 continue
-            key = kind, self.width(kind, index)
+            key = kind, self.width(kind, index), bases[index], index in scaled
             if key not in made:
                 made[key] = self.rotation(*key, parameters)
             layers.append(made[key])
@@ -483,6 +495,9 @@ class _Reader:
                     f"got {len(kinds)}"
                 )
             return list(kinds)
+        numbers = self.kinds_of_numbers(count)
+        if numbers is not None:
+            return numbers
         pattern = self.family.get("defaults", {}).get("pattern")
         for name in INTERVALS:
             if name in self.given and pattern:
@@ -497,6 +512,17 @@ class _Reader:
             return [pattern[i % len(pattern)] for i in range(count)]
         return [None] * count
 
+    def kinds_of_numbers(self, count: int) -> list[str | None] | None:
+        """The kinds of layers, if an older file has a number for each, as DeepSeek-V4's has."""
+        name, meaning = self.family.get("numbers", (None, {}))
+        if name not in self.given:
+            return None
+        # There may be more, of layers that predict further tokens.
+        numbers = [str(each) for each in self.of_layers(name, count, may_be_longer=True)]
+        for number in numbers:
+            check.choice(f"each number in {name}", number, tuple(meaning))
+        return [meaning[number] for number in numbers]
+
     def unturned(self, kinds: list[str | None]) -> set[int]:
         """The layers that leave the rotation out."""
         if self.switched() == "none":
@@ -505,32 +531,56 @@ class _Reader:
         if self.family.get("read") == "function":
             self.sources["layers"] = LAYERS_NOT_KNOWN
             return {i for i, kind in enumerate(kinds) if kind in WITHOUT_ATTENTION}
-        if "types" in rule:
-            window = rule.get("unless_null")
-            if window is not None and window in self.nulls:
-                return set()
-            return {i for i, kind in enumerate(kinds) if kind in rule["types"]}
-        if "list" in rule:
-            flags = self.given.get(rule["list"])
-            if flags is None or flags == []:
-                step = 4
-                if self.field("no_rope_layer_interval"):
-                    step = self.integer("no_rope_layer_interval")
-                flags = [int((i + 1) % step != 0) for i in range(len(kinds))]
-            if not isinstance(flags, list | tuple) or len(flags) != len(kinds):
-                raise ConfigurationError(
-                    f"{rule['list']} must have one number for each of {len(kinds)} layers, got "
-                    f"{check.brief(flags)}"
-                )
+        field = rule.get("list")
+        if field in self.given and self.given[field] != []:
+            flags = self.of_layers(field, len(kinds))
             return {i for i, flag in enumerate(flags) if not flag}
-        return set()
+        if field == "no_rope_layers":
+            step = 4
+            if self.field("no_rope_layer_interval"):
+                step = self.integer("no_rope_layer_interval")
+            return {i for i in range(len(kinds)) if (i + 1) % step == 0}
+        window = rule.get("unless_null")
+        if window is not None and window in self.nulls:
+            return set()
+        return {i for i, kind in enumerate(kinds) if kind in rule.get("types", ())}
+
+    def of_layers(self, name: str, count: int, *, may_be_longer: bool = False) -> list[Any]:
+        """A list of the file with a number for each layer."""
+        numbers = self.given[name]
+        if isinstance(numbers, list | tuple) and may_be_longer:
+            numbers = numbers[:count]
+        if not isinstance(numbers, list | tuple) or len(numbers) != count:
+            raise ConfigurationError(
+                f"{name} must have one number for each of {count} layers, got "
+                f"{check.brief(numbers)}"
+            )
+        return list(numbers)
+
+    def bases(self, count: int) -> list[float | None]:
+        """For each layer its own base, where the file has such a list; 0 where nothing turns."""
+        field = self.family.get("bases")
+        if field not in self.given or self.given[field] == []:
+            return [None] * count
+        return [check.real(f"each number in {field}", v) for v in self.of_layers(field, count)]
+
+    def scaled(self, count: int) -> set[int]:
+        """The layers whose frequencies are scaled, if the rope parameters say that any are."""
+        field = self.family.get("scaled")
+        if field not in self.given:
+            return set(range(count))
+        layers = self.given[field]
+        if not isinstance(layers, list | tuple):
+            raise ConfigurationError(f"{field} must be a list of layers, got {check.brief(layers)}")
+        return {check.integer(f"each number in {field}", v, at_least=0) for v in layers}
 
     def switched(self) -> str | None:
         """What a field of the file makes of the family's layout: another one, or "none"."""
         for name, effects in self.family.get("switches", {}).items():
-            if name not in self.given:
+            value = self.field(name)
+            if value is None:
                 continue
-            effect: str | None = effects.get(str(bool(self.given[name])).lower())
+            effect: str | None = effects.get(str(bool(value)).lower())
             if effect is not None:
                 self.sources["layout"] = name
                 return effect
@@ -602,7 +652,10 @@ class _Reader:
                     f"layer, {', '.join(map(repr, kinds))}, got {check.brief(dict(scaling))}"
                 )
             for kind in taken["rope_scaling"]:
-                found[kind] |= self.without_older_name(scaling)
+                found[kind] |= self.as_the_class_reads_it(scaling)
+        says_part = self.family.get("older_rotary_dim") in self.given
+        if says_part and "partial_rotary_factor" not in self.given:
+            found = {kind: _without_part(fields) for kind, fields in found.items()}
         told = {kind for name in bases for kind in taken.get(name, ())}
         missing = [kind for kind in kinds if kind not in told]
         if missing:
@@ -611,9 +664,9 @@ class _Reader:
             self.sources[where] = f"the default of {self.shared}{of}"
         return found
 
-    def without_older_name(self, scaling: Mapping[str, Any]) -> Fields:
-        """A scaling whose ``type``, the older name of rope_type, is as this family's class reads
-        it. Most of these classes write rope_type "default" first, and then do not look at it."""
+    def as_the_class_reads_it(self, scaling: Mapping[str, Any]) -> Fields:
+        """A scaling of an older file. Most of these classes write rope_type "default" first, and
+        then do not look at ``type``, its older name. One takes YaRN without its factor."""
         told = {name: value for name, value in scaling.items() if value is not None}
         if "rope_type" not in told and "type" in told:
             older = told.pop("type")
@@ -621,6 +674,8 @@ class _Reader:
                 told["rope_type"] = older
             else:
                 self.ignored.add("type")
+        if self.family.get("plain_yarn") and told.get("rope_type") == "yarn":
+            told.setdefault("attention_factor", 1.0)
         return told
 
     def completed(self, given: Fields) -> Fields:
@@ -637,7 +692,12 @@ class _Reader:
         return given
 
     def rotation(
-        self, kind: str | None, width: int, parameters: dict[str | None, Any]
+        self,
+        kind: str | None,
+        width: int,
+        base: float | None,
+        is_scaled: bool,
+        parameters: dict[str | None, Any],
     ) -> LayerRotation | None:
         kind = self.family.get("labels", {}).get(kind, kind)
         given = parameters.get(kind, parameters.get(None))
@@ -648,6 +708,10 @@ class _Reader:
                 f"rope_parameters must have fields for layers of the kind {kind!r}, got those for "
                 f"{', '.join(repr(each) for each in parameters)}"
             )
+        if base is not None:
+            given = given | {"rope_theta": base}
+        if not is_scaled:
+            given = {name: value for name, value in given.items() if name in UNSCALED}
         if self.family.get("width") == "qk_rope_head_dim":  # the whole of a part of its own turns
             given = {k: v for k, v in given.items() if k != "partial_rotary_factor"}
         fields, rope_type = self.fields(dict(given), width)
@@ -790,6 +854,10 @@ class _Reader:
     def not_rotation(self, kinds: list[str | None]) -> list[str]:
         said = self.norms()
         said.append(self.softmax_scale(kinds))
+        cap = self.family.get("soft_cap")
+        if cap is not None and self.field(cap):
+            value = check.real(cap, self.field(cap))
+            said.append(f"scores capped, {value:g}·tanh(score/{value:g}) ({cap})")
         said += self.temperature()
         return said
 

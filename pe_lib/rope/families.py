@@ -56,8 +56,12 @@ def families() -> dict[str, Family]:
         True where the last entries of the width turn and not the first.
     ``unturned``
         Which layers do not turn: ``{"types": […]}`` names kinds of layers, ``{"list": field}`` a
-        field with 0 for such a layer. With ``"unless_null": field``, all turn if the file has a
-        null there.
+        field with 0 for such a layer; with both, the names count where a file has no list. With
+        ``"unless_null": field``, all turn if the file has a null there.
+    ``bases``
+        The field with a base for each layer, 0 where it does not turn.
+    ``scaled``
+        The field that lists the layers whose frequencies are scaled; the others have the base.
     ``axes``
         How the axes of a position are dealt to the pairs: "sections", "interleaved", "ernie".
     ``norms``, ``norms_after``, ``norms_plain``
@@ -69,6 +73,14 @@ def families() -> dict[str, Family]:
         Where a field has another name in this family.
     ``defaults``
         The fields that a file may leave out, as the family's class has them.
+    ``soft_cap``
+        The field that caps scores, where the code uses it.
+    ``older_rotary_dim``
+        The field of older files that says how much turns, where ``partial_rotary_factor`` does not.
+    ``numbers``
+        Of older files the field with a number for each layer, and which kind each number means.
+    ``plain_yarn``
+        True where a yarn of an older file multiplies nothing, unless it says so.
     ``flat``
         Of a family with parameters for each kind of layer: which kinds take a field of an older
         file, such as ``rope_theta``.

@@ -148,7 +148,7 @@ def rotate(
     frequencies: RotaryFrequencies | GivenFrequencies = None,
     attention_factor: SupportsFloat | None = None,
     rotary_dim: SupportsIndex | None = None,
-    layout: Layout = "interleaved",
+    layout: Layout | None = None,
 ) -> Tensor:
     """x · T(Δx), row by row, without forming T: `pe_lib.numpy.rotate`.
 
@@ -161,7 +161,7 @@ def rotate(
     True
     """
     check_floats("x", x, axes=1)
-    check.by_or_positions(by, positions, attention_factor)
+    layout = check.by_or_positions(by, positions, attention_factor, layout)
     config, factor = check.rotation(
         x.shape[-1],
         width_name="the last axis of x",

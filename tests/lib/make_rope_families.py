@@ -149,6 +149,10 @@ class NotRead(Exception):
     """A family that this file cannot look at. The message says why."""
 
 
+class NothingTurned(NotRead):
+    """A model that was built and read its tokens, and turned nothing."""
+
+
 class Call(NamedTuple):
     """One call of a rotation: in which layer, of which function, with what."""
 
@@ -241,6 +245,8 @@ def watch(model_type: str, also: dict[str, Any] | None = None) -> Watched:
         try:
             torch.manual_seed(0)
             return run(model_type, config, AutoModel.from_config(config).eval())
+        except NothingTurned:
+            raise
         except Exception as error:  # anybody's code
             reasons.append(f"{type(error).__name__}: {error}".splitlines()[0][:150])
     raise NotRead(reasons[0])
@@ -252,7 +258,7 @@ def run(model_type: str, config: Any, model: nn.Module) -> Watched:
         tokens = torch.randint(3, min(60, getattr(config, "vocab_size", 60)), (1, LENGTH))
         model(tokens, use_cache=False)
     if not calls:
-        raise NotRead("no function of its code that rotates was called")
+        raise NothingTurned("no function of its code that rotates was called")
     return Watched(config, model, calls, norms)
 
 
@@ -508,6 +514,7 @@ KEPT = (
     "attn_scale",
     "floor_scale",
     "no_rope_layer_interval",
+    "attn_logit_softcapping",
 )
 
 
@@ -535,8 +542,9 @@ def defaults_of(model_type: str) -> dict[str, Any]:
         fields["pattern"] = shortest_pattern(list(kinds))
     names = {a: b for a, b in CONFIG_MAPPING[model_type].attribute_map.items() if a in KEPT}
     result: dict[str, Any] = {"defaults": fields} | flat_fields(model_type)
-    if reads_rotary_dim(model_type):
-        result["older_rotary_dim"] = "rotary_dim"
+    older = older_rotary_dim(model_type)
+    if older is not None:
+        result["older_rotary_dim"] = older
     return result | ({"names": names} if names else {})
 
 
@@ -546,6 +554,7 @@ OLDER_FIELDS: dict[str, Any] = {
     "rope_local_base_freq": 54_321.0,
     "global_rope_theta": 54_321.0,
     "local_rope_theta": 54_321.0,
+    "compress_rope_theta": 54_321.0,
     "rope_scaling": {"rope_type": "linear", "factor": 54_321.0},
 }
 
@@ -578,21 +587,31 @@ def flat_fields(model_type: str) -> dict[str, Any]:
         kinds = found["rope_scaling"]
         if all(config.rope_parameters[kind]["rope_type"] == "linear" for kind in kinds):
             found["type"] = kinds  # the older name of rope_type
+        trained = {"original_max_position_embeddings": 1024}
+        yarn = {"rope_scaling": {"rope_type": "yarn", "factor": 4.0} | trained}
+        with contextlib.suppress(Exception):
+            config = CONFIG_MAPPING[model_type].from_dict(yarn)
+            factors = {config.rope_parameters[kind].get("attention_factor") for kind in kinds}
+            if factors == {1.0}:
+                return {"flat": found, "plain_yarn": True}
     return {"flat": found} if found else {}
 
 
-def reads_rotary_dim(model_type: str) -> bool:
-    """Whether a file may have ``rotary_dim`` in place of the part of a head that turns, as the
-    released ones of MiniMax-M2 do. Other families keep such a field, and their code ignores it."""
+def older_rotary_dim(model_type: str) -> str | None:
+    """The field that a file may have in place of the part of a head that turns, as released ones
+    of MiniMax-M2 and DeepSeek-V4 do. Other families keep such a field, and their code ignores it.
+    """
 
-    def part(**fields: int) -> Any:
-        config = CONFIG_MAPPING[model_type](**fields)
-        parameters = getattr(config, "rope_parameters", None)
-        return parameters.get("partial_rotary_factor") if isinstance(parameters, dict) else None
+    def parts(**fields: int) -> set[Any]:
+        parameters = CONFIG_MAPPING[model_type](**fields).rope_parameters
+        kinds = [each for each in parameters.values() if isinstance(each, dict)] or [parameters]
+        return {each.get("partial_rotary_factor") for each in kinds}
 
-    with contextlib.suppress(Exception):  # families with strict fields refuse an unknown one
-        return bool(part() is None and part(rotary_dim=32) is not None)
-    return False
+    for name in ("rotary_dim", "qk_rope_head_dim"):
+        with contextlib.suppress(Exception):  # families with strict fields refuse an unknown one
+            if parts(**{name: 36}) not in (parts(), {None}):
+                return name
+    return None
 
 
 def shortest_pattern(kinds: list[str]) -> list[str]:
@@ -678,8 +697,9 @@ def record(model_type: str) -> dict[str, Any]:
     text = getattr(config, "text_config", None)
     if text is not None and hasattr(text, "model_type"):
         return {"text": text.model_type}
+    numbers = kinds_of_numbers(model_type)
     try:
-        watched = watch(model_type)
+        watched, switched_on = watch_turning(model_type, config, numbers)
     except NotRead as reason:
         return record_of_function(model_type, str(reason))
     reports = examine(watched)
@@ -693,7 +713,8 @@ def record(model_type: str) -> dict[str, Any]:
     if switch is not None:
         family |= norms_of(watch(model_type, {switch: True})) | {"norms_field": switch}
         family["defaults"][switch] = getattr(watched.config, switch)
-    family |= switches(model_type, watched, family["layout"])
+    family |= switches(model_type, watched, family["layout"]) | numbers
+    family["defaults"] |= dict.fromkeys(switched_on, False)
     if softmax_scales(watched.model) == {1.0}:
         family["scale"] = 1
     axes = [each.pair_axes for each in reports.values() if each.pair_axes]
@@ -702,7 +723,85 @@ def record(model_type: str) -> dict[str, Any]:
     family = fitted(family, watched, reports, bool(axes))
     if "types" in family.get("unturned", {}) and turns_without_window(model_type):
         family["unturned"]["unless_null"] = "sliding_window"
-    return family
+    if family.get("older_rotary_dim") == family.get("width"):  # the whole of this width turns
+        family.pop("older_rotary_dim", None)
+    own = lists_of_layers(model_type)
+    if "unturned" in own:
+        own["unturned"] = family.get("unturned", {}) | own["unturned"]
+    return family | own | soft_cap(model_type)
+
+
+def watch_turning(
+    model_type: str, config: Any, numbers: dict[str, Any]
+) -> tuple[Watched, dict[str, bool]]:
+    """The family with layers of all kinds that its numbers name, and the fields without which
+    nothing turns."""
+    kinds = dict.fromkeys(numbers["numbers"][1].values()) if numbers else {}
+    also = {"layer_types": list(itertools.islice(itertools.cycle(kinds), LAYERS))} if kinds else {}
+    try:
+        return watch(model_type, also), {}
+    except NothingTurned:
+        needed = {name: True for name in SWITCHES if getattr(config, name, None) is False}
+        if not needed:
+            raise
+        return watch(model_type, needed), needed
+
+
+def lists_of_layers(model_type: str) -> dict[str, Any]:
+    """What two fields with an entry for each layer do, found by giving them to a model."""
+    fields = CONFIG_MAPPING[model_type]().to_dict()
+    if "layer_rope_theta" in fields:
+        given = [20_000.0, 0.0, 30_000.0, 0.0] * (LAYERS // 4)
+        reports = examine(watch(model_type, {"layer_rope_theta": given}))
+        if set(reports) != {i for i, base in enumerate(given) if base}:
+            raise NotRead("layers with the base 0 turn")
+        rule: dict[str, Any] = {"unturned": {"list": "layer_rope_theta"}}
+        bases = [base_of(reports[i]) for i in (0, 2)]
+        if bases == [20_000.0, 30_000.0]:
+            return rule | {"bases": "layer_rope_theta"}
+        if len(set(bases)) > 1:
+            raise NotRead(f"layers with the bases {given[:3]} have {bases}")
+        return rule
+    if "rope_scaling_layers" in fields:
+        scaling = {"rope_type": "linear", "factor": 4.0, "rope_theta": 20_000.0}
+        also = {"rope_scaling_layers": [0, 2], "rope_parameters": scaling}
+        reports = examine(watch(model_type, also))
+        scales = [reports[i].frequencies[0] / reports[1].frequencies[0] for i in range(4)]
+        if not np.allclose(scales, [0.25, 1, 0.25, 1], rtol=1e-4):
+            raise NotRead(f"layers that should have the scales 1/4, 1, 1/4, 1 have {scales}")
+        return {"scaled": "rope_scaling_layers"}
+    return {}
+
+
+def soft_cap(model_type: str) -> dict[str, Any]:
+    """The field that caps scores, if a model's output changes with it."""
+    name = "attn_logit_softcapping"
+    if name not in CONFIG_MAPPING[model_type]().to_dict():
+        return {}
+    tokens = torch.arange(3, 3 + LENGTH)[None]
+    outputs = []
+    for value in (1e-4, 1e4):
+        model: Any = watch(model_type, {name: value}).model
+        model.set_attn_implementation("eager")  # others may leave the cap out
+        torch.manual_seed(0)
+        for parameter in model.parameters():
+            torch.nn.init.normal_(parameter, std=0.3)
+        with torch.no_grad():
+            outputs.append(model(tokens, use_cache=False).last_hidden_state)
+    if torch.equal(*outputs):
+        return {}
+    return {"soft_cap": name}
+
+
+def kinds_of_numbers(model_type: str) -> dict[str, Any]:
+    """Of older files, a list with a number for each layer, and the kind that a number means."""
+    name = "compress_ratios"
+    kinds = {}
+    for number in range(257):
+        with contextlib.suppress(Exception):  # a number that has no meaning, or an unknown field
+            given = {"num_hidden_layers": 1, "layer_types": None, name: [number]}
+            (kinds[str(number)],) = CONFIG_MAPPING[model_type].from_dict(given).layer_types
+    return {"numbers": [name, kinds]} if len(set(kinds.values())) > 1 else {}
 
 
 # Fields that switch the rotation off, or change its layout, in some families.

@@ -21,17 +21,20 @@ SAMPLE = [
     "cohere2",  # interleaved; full attention does not turn
     "deepseek_v3",  # read interleaved, written split
     "deepseek_v32",  # an indexer with queries, keys and norms of its own
-    "deepseek_v4",  # the last entries of a head; labels of its own
+    "deepseek_v4",  # the last entries of a head; labels of its own, and numbers for them
     "ernie4_5",
+    "gemma2",  # scores that are capped
     "gemma3_text",  # two bases
     "gemma4_text",  # wider heads in full attention
     "glm4_moe",  # a part of a head, in split
     "gpt_neox",
     "gpt_oss",  # YaRN's factor
     "gptj",  # cosines of no module: the model reads tokens at the positions wanted
+    "granite_swa",  # a base for each layer
     "hunyuan_v1_dense",  # norms behind the rotation, with weights
     "llama",
     "llama4_text",  # complex numbers; norms behind the rotation, without weights
+    "molmo2_text",  # layers that are not scaled
     "nanochat",  # the other way round
     "qwen2_vl_text",  # sections
     "qwen3",

@@ -212,7 +212,9 @@ def test_a_layer_of_a_configuration_is_no_argument(backend: Backend) -> None:
         with pytest.raises(TypeError, match=words):
             TORCH.pe.RotaryPositionalEncoding(8, layout="split", frequencies=wrong)
         with pytest.raises(TypeError, match=words) as caught:
-            backend.pe.rotate(backend.array(x), positions=positions, frequencies=wrong)
+            backend.pe.rotate(
+                backend.array(x), positions=positions, frequencies=wrong, layout="split"
+            )
     written = re.findall(r"\w+=layer\.\w+", str(caught.value))
     assert len(written) == 4
     options = eval(f"dict({', '.join(written)})", {"layer": layer})
@@ -226,12 +228,26 @@ def test_a_layer_of_a_configuration_is_no_argument(backend: Backend) -> None:
 def test_a_number_is_the_position_of_a_single_row(backend: Backend) -> None:
     """Beside several rows it could be that of each, or of the first."""
     x = np.random.default_rng(8).normal(size=(5, 8))
-    one = backend.numpy(backend.pe.rotate(backend.array(x[2]), positions=7))
-    rows = backend.numpy(backend.pe.rotate(backend.array(x), positions=backend.array([7] * 5)))
+    one = backend.numpy(backend.pe.rotate(backend.array(x[2]), positions=7, layout="split"))
+    sevens = backend.array([7] * 5)
+    rows = backend.numpy(backend.pe.rotate(backend.array(x), positions=sevens, layout="split"))
     check_close(one, rows[2], atol=1e-15)
     words = re.escape("of shape (seq,) = (5,); got one number: p + arange(5) counts on from p")
     with pytest.raises(ValueError, match=f"^positions must be {words}$"):
-        backend.pe.rotate(backend.array(x), positions=7)
+        backend.pe.rotate(backend.array(x), positions=7, layout="split")
+
+
+@both
+def test_positions_want_a_layout_and_a_shift_does_not(backend: Backend) -> None:
+    """A checkpoint may have either, and the wrong one is wrong silently."""
+    x = backend.array(np.random.default_rng(9).normal(size=(5, 8)))
+    with pytest.raises(TypeError, match=r"^layout must be given beside positions: 'i"):
+        backend.pe.rotate(x, positions=np.arange(5))
+    shifted, same = (backend.pe.rotate(x, by=3, **how) for how in ({}, {"layout": "interleaved"}))
+    np.testing.assert_array_equal(backend.numpy(shifted), backend.numpy(same))
+    for names in ({"by": 3}, {"positions": np.arange(5)}):
+        with pytest.raises(ValueError, match=r"^layout must be one of 'interleaved', 'split'"):
+            backend.pe.rotate(x, **names, layout="half")
 
 
 def test_what_a_thread_raises_is_raised(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from transformers import AutoConfig
+from transformers import AutoConfig, AutoModel
 from transformers.models.auto.configuration_auto import CONFIG_MAPPING
 
 from pe_lib.rope import (
@@ -646,6 +646,7 @@ OLDER_FILES = [
     {"rope_local_base_freq": 777.0},
     {"global_rope_theta": 777.0, "local_rope_theta": 555.0},
     {"rope_theta": 12_345.0, "rope_scaling": {"type": "linear", "factor": 2.0}},
+    {"rope_theta": 12_345.0, "compress_rope_theta": 777.0, "rope_scaling": SCALING},
 ]
 
 
@@ -703,7 +704,154 @@ def test_a_scaling_of_the_class_stays_where_a_file_has_a_base_alone(model_type: 
     assert told == (own["rope_theta"], own["rope_type"], own["factor"])
 
 
+# The file of DeepSeek-V4-Flash, as it was published. Its last number belongs to a layer that
+# predicts a further token.
+DEEPSEEK_V4 = {
+    "model_type": "deepseek_v4",
+    "head_dim": 512,
+    "hidden_size": 4096,
+    "num_attention_heads": 64,
+    "num_hidden_layers": 43,
+    "qk_rope_head_dim": 64,
+    "max_position_embeddings": 1048576,
+    "rope_theta": 10000,
+    "compress_rope_theta": 160000,
+    "compress_ratios": [0, 0, *[4, 128] * 20, 4, 0],
+    "rope_scaling": {
+        "beta_fast": 32,
+        "beta_slow": 1,
+        "factor": 16,
+        "original_max_position_embeddings": 65536,
+        "type": "yarn",
+    },
+}
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {},
+        {"compress_rope_theta": 40_000.0},
+        {"head_dim": 256},
+        {"rope_scaling": None},
+        {"rope_scaling": DEEPSEEK_V4["rope_scaling"] | {"attention_factor": 1.5}},  # type: ignore[operator]
+        {"compress_ratios": None},
+    ],
+)
+def test_deepseek_v4_as_it_was_published(changed: dict[str, Any]) -> None:
+    """A number for each layer says which base and scaling it has."""
+    file = DEEPSEEK_V4 | changed
+    config = CONFIG_MAPPING["deepseek_v4"].from_dict(copy.deepcopy(file))
+    settings = rotary_settings(file)
+    assert not settings.unread
+    new = rotary_settings(config.to_dict())  # of the file that transformers would write
+    for layer, same, kind in zip(settings.layers, new.layers, config.layer_types, strict=True):
+        own = config.rope_parameters["main" if kind == "sliding_attention" else "compress"]
+        assert layer is not None
+        assert same is not None
+        assert layer.frequencies == same.frequencies
+        assert (layer.base, layer.rope_type) == (own["rope_theta"], own["rope_type"])
+        assert layer.rotary_dim == own["partial_rotary_factor"] * config.head_dim
+        assert layer.rotary_start == config.head_dim - layer.rotary_dim
+        assert layer.attention_factor == own.get("attention_factor", 1.0)
+
+
+@pytest.mark.parametrize("ratios", [[0] * 42, [5] * 43, "0", [True] * 43])
+def test_numbers_of_layers_that_have_no_meaning(ratios: Any) -> None:
+    with pytest.raises(ConfigurationError, match="compress_ratios"):
+        rotary_settings(DEEPSEEK_V4 | {"compress_ratios": ratios})
+
+
+# ---- Fields with an entry for each layer
+
+
+def small(model_type: str, **fields: Any) -> Any:
+    """A model of four layers, built by transformers on a device that holds no numbers but those of
+    its modules of cosines."""
+    sizes = {"hidden_size": 64, "num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 16}
+    sizes |= {"num_hidden_layers": 4, "vocab_size": 32, "intermediate_size": 32, "pad_token_id": 0}
+    sizes |= {"num_local_experts": 2, "num_experts_per_tok": 1}
+    return AutoModel.from_config(AutoConfig.for_model(model_type, **(sizes | fields)))
+
+
+@pytest.mark.parametrize("model_type", ["granite_swa", "granitemoe_swa"])
+def test_a_base_for_each_layer(model_type: str) -> None:
+    bases = [20_000.0, 0, 500_000.0, 20_000.0]
+    model = small(model_type, layer_rope_theta=bases)
+    settings = rotary_settings(model.config.to_dict())
+    assert not settings.unread
+    theirs = dict(zip([20_000.0, 500_000.0], model.rotary_embs, strict=True))
+    for layer, base in zip(settings.layers, bases, strict=True):
+        if not base:
+            assert layer is None
+            continue
+        assert layer is not None
+        np.testing.assert_allclose(layer.frequencies, theirs[base].inv_freq, rtol=SINGLE)
+    assert len(settings.kinds) == 2
+    file = {name: value for name, value in model.config.to_dict().items() if name != "head_dim"}
+    for wrong in (bases[:3], "1e4", [1e4, None, 0, 0], [1e4, 1, 0, 0]):
+        with pytest.raises(
+            ConfigurationError, match=r"layer_rope_theta|rope_theta must be greater"
+        ):
+            rotary_settings(file | {"layer_rope_theta": wrong})
+    for nothing in (None, list[float]()):
+        assert len(rotary_settings(file | {"layer_rope_theta": nothing}).kinds) == 1
+
+
+@pytest.mark.parametrize("model_type", ["muse_glimmer_text", "muse_spark_text"])
+def test_a_base_of_zero_says_that_a_layer_does_not_turn(model_type: str) -> None:
+    file = {
+        "model_type": model_type,
+        "num_hidden_layers": 4,
+        "rope_parameters": {"rope_theta": 1e5},
+    }
+    settings = rotary_settings(file | {"layer_rope_theta": [1e5, 1e5, 0, 1e5]})
+    assert kinds_of(settings) == [1e5, 1e5, None, 1e5]
+    kinds = ["full_attention", "sliding_attention", "full_attention", "sliding_attention"]
+    settings = rotary_settings(file | {"layer_types": kinds})
+    assert kinds_of(settings) == [None, 1e5, None, 1e5]
+    assert not settings.unread
+
+
+def test_layers_whose_frequencies_are_not_scaled() -> None:
+    scaling = {"rope_type": "linear", "factor": 4.0, "rope_theta": 20_000.0}
+    model = small("molmo2_text", rope_parameters=scaling, rope_scaling_layers=[1, 3])
+    settings = rotary_settings(model.config.to_dict())
+    assert not settings.unread
+    theirs = [model.rotary_emb_unscaled.inv_freq, model.rotary_emb.inv_freq]
+    for layer, expected in zip(settings.layers, 2 * theirs, strict=True):
+        assert layer is not None
+        np.testing.assert_allclose(layer.frequencies, expected, rtol=SINGLE)
+    file = {"model_type": "molmo2_text", "rope_parameters": scaling}
+    assert len(rotary_settings(file).kinds) == 1
+    for wrong in ("all", [1.5], [-1]):
+        with pytest.raises(ConfigurationError, match="rope_scaling_layers"):
+            rotary_settings(file | {"rope_scaling_layers": wrong})
+
+
 # ---- Fields that switch the rotation, and fields that are not known
+
+
+def test_a_rotation_that_is_off_unless_a_field_asks_for_it() -> None:
+    """Zamba 2 gives positions by its state-space layers."""
+    settings = rotary_settings({"model_type": "zamba2"})
+    assert set(settings.layers) == {None}
+    settings = rotary_settings({"model_type": "zamba2", "use_mem_rope": True})
+    config = CONFIG_MAPPING["zamba2"]()
+    turned = [layer is not None for layer in settings.layers]
+    assert turned == [kind == "hybrid" for kind in config.layer_types]
+    assert not settings.unread
+
+
+def test_a_cap_of_scores_is_named_where_the_code_uses_it() -> None:
+    def cap(**file: Any) -> list[str]:
+        return [each for each in rotary_settings(file).not_rotation if "capped" in each]
+
+    said = "scores capped, 50·tanh(score/50) (attn_logit_softcapping)"
+    assert cap(model_type="gemma2") == [said]
+    assert cap(model_type="gemma2", attn_logit_softcapping=30.0) == [said.replace("50", "30")]
+    # Gemma 3 has the field, and its code does not look at it.
+    assert cap(model_type="gemma3_text", attn_logit_softcapping=30.0) == []
 
 
 def test_a_field_that_switches_the_rotation_off() -> None:

@@ -134,6 +134,17 @@ OLDER_FILES: list[dict[str, Any]] = [
     {"global_rope_theta": 777.0, "local_rope_theta": 555.0},
     {"rope_theta": 12_345.0, "swa_rope_theta": 555.0},
     {"rope_parameters": {"full_attention": {"rope_type": "linear", "factor": 8.0}}},
+    {"rope_theta": 12_345.0, "compress_rope_theta": 777.0, "qk_rope_head_dim": 32},
+    {"num_hidden_layers": 3, "compress_ratios": [0, 4, 128, 0]},
+    {"num_hidden_layers": 3, "compress_ratios": [0, 4, True]},
+    {"num_hidden_layers": 3, "layer_types": None, "layer_rope_theta": [1e4, 0, 5e5]},
+    {"num_hidden_layers": 3, "layer_rope_theta": [1e4, None, 5e5]},
+    {"num_hidden_layers": 3, "layer_rope_theta": []},
+    {"rope_scaling_layers": [0, 2], "rope_scaling": {"rope_type": "linear", "factor": 2.0}},
+    {"rope_scaling_layers": "all"},
+    {"attn_logit_softcapping": 30.0},
+    {"attn_logit_softcapping": "x"},
+    {"use_mem_rope": True},
 ]
 
 

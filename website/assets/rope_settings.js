@@ -508,6 +508,7 @@ const ropeSettings = (() => {
     local_rope_theta: "sliding_attention",
     swa_rope_theta: "sliding_attention",
     global_rope_theta: "full_attention",
+    compress_rope_theta: "compress",
   };
   const INTERVALS = [
     "sliding_window_pattern", "_sliding_window_pattern", "global_attn_every_n_layers", "full_attention_interval",
@@ -523,6 +524,7 @@ const ropeSettings = (() => {
     "num_hidden_layers", "hidden_size", "num_attention_heads", "head_dim", "qk_rope_head_dim", "max_position_embeddings",
   ];
   const MORE_THAN_A_LAYOUT = ["qk_rope_head_dim", "no_rope_layers", "no_rope_layer_interval"];
+  const UNSCALED = ["rope_theta", "partial_rotary_factor"]; // what is left in a layer that is not scaled
   const WITHOUT_ATTENTION = ["conv", "linear_attention", "mamba", "mamba2", "recurrent"];
   const MOST_LAYERS = 100_000n;
   const WIDEST = 65_536;
@@ -560,6 +562,7 @@ const ropeSettings = (() => {
   function unreadFields(given, family) {
     const known = new Set([
       ...READ, "rotary_dim", family.width, family.rotary_dim, family.older_rotary_dim,
+      family.bases, family.scaled, family.unturned?.list,
       ...Object.keys(family.switches ?? {}), ...Object.values(family.names ?? {}), ...Object.keys(family.defaults ?? {}),
     ]);
     const matters = ([name, value]) => ABOUT_ROTATION.test(name) && !HARMLESS.includes(value);
@@ -616,13 +619,16 @@ const ropeSettings = (() => {
       const kinds = this.kindsOfLayers();
       const parameters = this.parameters();
       const unturned = this.unturned(kinds);
+      const bases = this.bases(kinds.length);
+      const scaled = this.scaled();
       const made = new Map();
       const unique = new Map();
       const layers = kinds.map((kind, index) => {
         if (unturned(kind, index)) return null;
         const width = this.width(kind, index);
-        const key = `${width} ${kind === null ? "" : `:${kind}`}`;
-        if (!made.has(key)) made.set(key, this.rotation(kind, width, parameters));
+        const isScaled = scaled === null || scaled.has(index);
+        const key = `${width} ${bases[index]} ${isScaled} ${kind === null ? "" : `:${kind}`}`;
+        if (!made.has(key)) made.set(key, this.rotation(kind, width, bases[index], isScaled, parameters));
         const rotation = made.get(key);
         if (rotation === null) return null;
         const value = valueOf(rotation);
@@ -680,6 +686,12 @@ const ropeSettings = (() => {
           );
         return kinds;
       }
+      const [name, meaning] = this.family.numbers ?? [];
+      if (name !== undefined && name in this.given) {
+        const numbers = this.ofLayers(name, number, { cut: true });
+        for (const each of numbers) checkChoice(`each number in ${name}`, plain(each), Object.keys(meaning));
+        return numbers.map((each) => meaning[plain(each)]);
+      }
       const { pattern } = this.defaults;
       const all = Array.from({ length: number }, (_, index) => index);
       for (const name of INTERVALS) {
@@ -702,27 +714,52 @@ const ropeSettings = (() => {
         this.sources.layers = "not known: of this family the function alone was watched";
         return (kind) => WITHOUT_ATTENTION.includes(kind);
       }
-      if (rule.types) {
-        if (rule.unless_null !== undefined && this.nulls.includes(rule.unless_null)) return () => false;
-        return (kind) => rule.types.includes(kind);
+      if (this.hasList(rule.list)) {
+        const flags = this.ofLayers(rule.list, kinds.length);
+        return (_, index) => !isTrue(flags[index]);
       }
-      if (!rule.list) return () => false;
-      let flags = this.given[rule.list];
-      if (flags === undefined || (Array.isArray(flags) && flags.length === 0)) {
+      if (rule.list === "no_rope_layers") {
         const step = isTrue(this.field("no_rope_layer_interval")) ? Number(this.integer("no_rope_layer_interval")) : 4;
-        flags = kinds.map((_, i) => (i + 1) % step !== 0);
+        return (_, index) => (index + 1) % step === 0;
       }
-      if (!Array.isArray(flags) || flags.length !== kinds.length)
-        throw new CannotSay(
-          `${rule.list} must have one number for each of ${kinds.length} layers, got ${brief(flags)}`
-        );
-      return (_, index) => !isTrue(flags[index]);
+      if (rule.unless_null !== undefined && this.nulls.includes(rule.unless_null)) return () => false;
+      return (kind) => (rule.types ?? []).includes(kind);
+    }
+
+    /** Whether the file has such a list, and anything in it. */
+    hasList(name) {
+      return name !== undefined && name in this.given && !(Array.isArray(this.given[name]) && this.given[name].length === 0);
+    }
+
+    /** A list of the file with a number for each layer. */
+    ofLayers(name, count, { cut = false } = {}) {
+      const numbers = this.given[name];
+      const fits = Array.isArray(numbers) && (cut ? numbers.length >= count : numbers.length === count);
+      if (!fits) throw new CannotSay(`${name} must have one number for each of ${count} layers, got ${brief(numbers)}`);
+      return numbers.slice(0, count);
+    }
+
+    /** For each layer its own base, where the file has such a list. */
+    bases(count) {
+      const name = this.family.bases;
+      if (!this.hasList(name)) return Array(count).fill(null);
+      return this.ofLayers(name, count).map((each) => Number(checkReal(`each number in ${name}`, each)));
+    }
+
+    /** The layers whose frequencies are scaled, or null for all of them. */
+    scaled() {
+      const name = this.family.scaled;
+      if (name === undefined || !(name in this.given)) return null;
+      const layers = this.given[name];
+      if (!Array.isArray(layers)) throw new CannotSay(`${name} must be a list of layers, got ${brief(layers)}`);
+      return new Set(layers.map((each) => Number(checkInteger(`each number in ${name}`, each, 0))));
     }
 
     /** What a field of the file makes of the family's layout: another one, or "none". */
     switched() {
       for (const [name, effects] of Object.entries(this.family.switches ?? {})) {
-        const effect = name in this.given ? effects[String(isTrue(this.given[name]))] : undefined;
+        const value = this.field(name);
+        const effect = value === null ? undefined : effects[String(isTrue(value))];
         if (effect === undefined) continue;
         this.sources.layout = name;
         return effect;
@@ -786,8 +823,14 @@ const ropeSettings = (() => {
             `rope_parameters of ${repr(this.modelType)} must have fields for each kind of layer, ` +
               `${kinds.map(([kind]) => repr(kind)).join(", ")}, got ${brief(scaling)}`
           );
-        for (const kind of taken.rope_scaling) Object.assign(found.get(kind), this.withoutOlderName(scaling));
+        for (const kind of taken.rope_scaling) {
+          const fields = Object.assign(found.get(kind), this.withoutOlderName(scaling));
+          if (this.family.plain_yarn && fields.rope_type === "yarn") fields.attention_factor ??= 1;
+        }
       }
+      const older = this.family.older_rotary_dim;
+      if (older !== undefined && older in this.given && !("partial_rotary_factor" in this.given))
+        for (const fields of found.values()) delete fields?.partial_rotary_factor;
       const told = new Set(bases.flatMap((name) => taken[name] ?? []));
       const missing = kinds.map(([kind]) => kind).filter((kind) => !told.has(kind));
       if (missing.length) {
@@ -821,9 +864,9 @@ const ropeSettings = (() => {
       return given;
     }
 
-    rotation(kindOfLayer, width, parameters) {
+    rotation(kindOfLayer, width, base, isScaled, parameters) {
       const kind = this.family.labels?.[kindOfLayer] ?? kindOfLayer;
-      const given = parameters.has(kind) ? parameters.get(kind) : parameters.get(null) ?? null;
+      let given = parameters.has(kind) ? parameters.get(kind) : parameters.get(null) ?? null;
       if (given === null) {
         if (parameters.has(kind)) return null; // the file says null: nothing turns
         throw new CannotSay(
@@ -831,6 +874,8 @@ const ropeSettings = (() => {
             [...parameters.keys()].map(repr).join(", ")
         );
       }
+      if (base !== null) given = object(given, { rope_theta: base });
+      if (!isScaled) given = object(Object.fromEntries(Object.entries(given).filter(([name]) => UNSCALED.includes(name))));
       if (this.family.width === "qk_rope_head_dim") delete given.partial_rotary_factor; // the whole of its part turns
       const [fields, type] = this.fields(object(given), width);
       let found;
@@ -963,7 +1008,14 @@ const ropeSettings = (() => {
     // ---- What is not rotation
 
     notRotation(kinds) {
-      return [...this.norms(), this.softmaxScale(kinds), ...this.temperature()];
+      return [...this.norms(), this.softmaxScale(kinds), ...this.softCap(), ...this.temperature()];
+    }
+
+    softCap() {
+      const name = this.family.soft_cap;
+      if (name === undefined || !isTrue(this.field(name))) return [];
+      const value = general(checkReal(name, this.field(name)));
+      return [`scores capped, ${value}·tanh(score/${value}) (${name})`];
     }
 
     norms() {
