@@ -37,6 +37,10 @@ def test_rows_that_differ_are_told_apart() -> None:
     assert ROWS["gpt_neox"]["part"] == "1/4"
     assert "every 4th" in ROWS["smollm3"]["unturned"]
     assert ROWS["cohere2"]["unturned"] == "full attention"
+    assert ROWS["zamba2"]["unturned"] == "all, or with `use_mem_rope` linear attention"
+    said = "full attention, or as `layer_rope_theta` says"
+    assert ROWS["muse_spark_text"]["unturned"] == said
+    assert "capped" in ROWS["gemma2"]["beside"]
     assert ROWS["gpt_oss"]["base"] == "150,000, yarn ×32"
     assert "temperature" in ROWS["llama4_text"]["beside"]
     assert "norm" in ROWS["qwen3"]["beside"]

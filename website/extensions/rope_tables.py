@@ -55,7 +55,7 @@ def families() -> dict[str, Any]:
 
 def row(name: str, family: Family, also: list[str]) -> dict[str, Any]:
     """One family, in the words of the page."""
-    settings = defaults(name)
+    settings = defaults(name, family)
     return {
         "name": name,
         "also": sorted(also),
@@ -70,10 +70,18 @@ def row(name: str, family: Family, also: list[str]) -> dict[str, Any]:
     }
 
 
-def defaults(name: str) -> RotarySettings | None:
-    """What a file with nothing but its model_type says; None where it says too little."""
+def needed(family: Family) -> str | None:
+    """The field without which the models of a family turn nothing, if there is one."""
+    effects = family.get("switches", {})
+    return next((name for name, effect in effects.items() if effect.get("false") == "none"), None)
+
+
+def defaults(name: str, family: Family) -> RotarySettings | None:
+    """What a file with nothing but its model_type says, and that it turns; None where that is too
+    little."""
+    field = needed(family)
     try:
-        return rotary_settings({"model_type": name})
+        return rotary_settings({"model_type": name} | ({} if field is None else {field: True}))
     except ValueError:
         return None
 
@@ -130,9 +138,12 @@ def bases(family: Family) -> str:
 
 def unturned(family: Family, settings: RotarySettings | None) -> str:
     """Which layers leave the rotation out, by the rule of the code."""
-    rule = family.get("unturned", {})
+    rule, field = family.get("unturned", {}), needed(family)
     if "types" in rule:
-        return " and ".join(each.replace("_", " ") for each in rule["types"])
+        kinds = " and ".join(each.replace("_", " ") for each in rule["types"])
+        if field is not None:
+            return f"all, or with `{field}` {kinds}"
+        return f"{kinds}, or as `{rule['list']}` says" if "list" in rule else kinds
     if settings is None or None not in settings.layers:
         return "none" if "list" not in rule else f"as `{rule['list']}` says"
     still = [index for index, layer in enumerate(settings.layers) if layer is None]
