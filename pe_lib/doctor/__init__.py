@@ -46,7 +46,7 @@ __all__ = [
 
 def examine(
     turn: Turn,
-    head_dim: int,
+    head_dim: int | None = None,
     *,
     expect: Any = None,
     layer: SupportsIndex | None = None,
@@ -64,7 +64,8 @@ def examine(
         row of ``x``; ``y`` is array-like, of the shape of ``x``. What it is called with is said by
         ``axes``. Adapters for other libraries' functions are a line or two each; see the notes.
     head_dim
-        The width of one head, or of the part of it that ``turn`` is given.
+        The width of one head, or of the part of it that ``turn`` is given. It may be left out
+        beside an ``expect`` whose layers have one width.
     expect
         What the model expects: a ``config.json`` as a path, a JSON text or a dictionary; the
         ``RotarySettings`` or ``LayerRotation`` that ``rotary_settings`` reads from it; or a
@@ -106,18 +107,20 @@ def examine(
     A function that takes tensors needs an adapter of a few lines. ``ADAPTERS`` has them, by name:
     ``print(doctor.ADAPTERS["torch"])``, and "transformers", "jax", "mlx", "flash-attn", "ctypes".
     """
-    width = check.even("head_dim", head_dim)
     axes_of_positions = check.integer("position_axes", position_axes, at_least=1)
-    caller = Caller(turn, width, axes, axes_of_positions)
+    width = None if head_dim is None else check.even("head_dim", head_dim)
     length = None if longest is None else check.integer("longest", longest, at_least=1)
     check.true_or_false("same_cache", same_cache)
     if expect is None:
         if layer is not None:
             raise ValueError(f"layer must be left out without expect, got {check.brief(layer)}")
-        report = examine_blind(caller, length)
+        if width is None:
+            raise TypeError("head_dim must be given without expect: the width of one head")
+        report = examine_blind(Caller(turn, width, axes, axes_of_positions), length)
         return replace(report, lines=lines(report))
     expected = expectation(expect)
     kinds = kinds_of_layer(expected, layer, width)
+    caller = Caller(turn, kinds[0].head_dim, axes, axes_of_positions)
     report = examine_blind(caller, longest_of(expect, expected) if length is None else length)
     judged = [compare(report, kind, same_cache=same_cache) for kind in kinds]
     report = min(judged, key=distance)
@@ -130,8 +133,8 @@ def examine(
 
 def assert_turns_as(
     turn: Turn,
-    head_dim: int,
-    expect: Any,
+    head_dim: int | None = None,
+    expect: Any = None,
     *,
     layer: SupportsIndex | None = None,
     axes: Axes | None = None,

@@ -82,9 +82,11 @@ def refuse_several(settings: RotarySettings, name: str = "layer") -> None:
 
 
 def kinds_of_layer(
-    expected: RotarySettings | LayerRotation, layer: Any, width: int
+    expected: RotarySettings | LayerRotation, layer: Any, head_dim: Any
 ) -> list[LayerRotation]:
-    """The different rotations that are expected, of this width: that of ``layer``, or all."""
+    """The different rotations that are expected, of this width: that of ``layer``, or all.
+
+    Where no width is given, it is the one that all of them have."""
     if isinstance(expected, LayerRotation):
         if layer is not None:
             raise ValueError(
@@ -95,13 +97,17 @@ def kinds_of_layer(
         kinds = [one_layer(expected, layer)]
     else:
         kinds = list(expected.kinds)
-    fitting = [each for each in kinds if each.head_dim == width]
-    if not fitting:
-        widths = sorted({each.head_dim for each in kinds})
+    if not kinds:
+        raise ValueError("expect must have a layer that turns, and in this configuration none does")
+    widths = sorted({each.head_dim for each in kinds})
+    if head_dim is None and len(widths) > 1:
         raise ValueError(
-            f"head_dim must be the width that expect says, {widths or 'none: no layer turns'}, "
-            f"got {width}"
+            "layer or head_dim must be given, because heads of expect have the widths "
+            f"{' and '.join(map(str, widths))}"
         )
+    fitting = [each for each in kinds if head_dim is None or each.head_dim == head_dim]
+    if not fitting:
+        raise ValueError(f"head_dim must be the width that expect says, {widths}, got {head_dim}")
     return fitting
 
 

@@ -464,6 +464,25 @@ def test_a_width_of_some_layers_is_not_that_of_the_model() -> None:
     assert "1 OF 2 KINDS: not held to layers 5" in str(report)
     with pytest.raises(ValueError, match="layer must be given"):
         doctor.assert_turns_as(of_base(10_000), 64, gemma_4)
+    with pytest.raises(ValueError, match=r"layer or head_dim must be given.* 64 and 128"):
+        doctor.examine(of_base(10_000), expect=gemma_4)
+    reports = [doctor.examine(of_base(10_000), w, expect=gemma_4, layer=0) for w in (64, None)]
+    assert str(reports[0]) == str(reports[1])
+
+
+def test_a_configuration_says_the_width_itself() -> None:
+    for expect in (GEMMA, expected(), rotary_settings(GEMMA)):
+        turn = of_base(10_000)
+        assert str(doctor.examine(turn, expect=expect)) == str(
+            doctor.examine(turn, WIDTH, expect=expect)
+        )
+    doctor.assert_turns_as(rotation(expected()), expect=expected())
+    with pytest.raises(AssertionError, match="the rotation differs"):
+        doctor.assert_turns_as(of_base(10_000), expect=expected())
+    with pytest.raises(TypeError, match=r"^head_dim must be given without expect"):
+        doctor.examine(of_base(10_000))
+    with pytest.raises(ValueError, match=r"^expect must have a layer that turns"):
+        doctor.examine(of_base(10_000), expect={"model_type": "falcon", "alibi": True})
 
 
 def test_no_function_passes_as_the_whole_of_a_model_with_two_kinds_of_layers() -> None:
