@@ -350,8 +350,8 @@ def language_model() -> tuple[Any, Any]:
 def take_faster_products() -> None:
     """Take oneDNN's products of matrices for MKL's, where they are float32 as well.
 
-    On some processors they are twice as fast, and the loss of a token differs by at most 4e-5. Where
-    a processor multiplies bfloat16, oneDNN rounds to it, which moves the mean of a bin by 0.01.
+    On some processors they are twice as fast, and the loss of a token differs by at most 4e-5.
+    Where a processor multiplies bfloat16, oneDNN rounds to it, and the mean of a bin moves by 0.01.
     """
     torch.set_float32_matmul_precision("medium")
     a = torch.randn(256, 256, generator=torch.Generator().manual_seed(0))
