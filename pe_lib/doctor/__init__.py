@@ -25,6 +25,7 @@ from pe_lib.doctor.comparison import (
     expectation,
     kinds_of_layer,
     longest_of,
+    of_lengths,
     refuse_several,
 )
 from pe_lib.doctor.examination import examine_blind
@@ -86,7 +87,9 @@ def examine(
         How many positions the longest text has. That a table ends behind them is a note; that it
         ends before is a fault, unless the function raises an error there. None takes
         ``max_position_embeddings``, if ``expect`` is a configuration that has it, and else knows no
-        end. Positions are examined up to 2²⁰ = 1,048,576 in any case, as far as the function goes.
+        end. Of a file with LongRoPE it also says which of the two lists is meant. None takes the
+        nearer one, and *not tested* has the other. Positions are examined up to 2²⁰ = 1,048,576 in
+        any case, as far as the function goes.
     same_cache
         Whether the model's own code reads the keys that the function writes. If so, another order
         of the outputs is a fault. Scores do not depend on it, and it is a note otherwise.
@@ -119,13 +122,21 @@ def examine(
         report = examine_blind(Caller(turn, width, axes, axes_of_positions), length)
         return replace(report, lines=lines(report))
     expected = expectation(expect)
-    kinds = kinds_of_layer(expected, layer, width)
-    caller = Caller(turn, kinds[0].head_dim, axes, axes_of_positions)
+    width = kinds_of_layer(expected, layer, width)[0].head_dim
+    caller = Caller(turn, width, axes, axes_of_positions)
     report = examine_blind(caller, longest_of(expect, expected) if length is None else length)
-    judged = [compare(report, kind, same_cache=same_cache) for kind in kinds]
-    report = min(judged, key=distance)
-    if isinstance(expected, RotarySettings):
-        report = replace(report, settings=expected)
+    readings = of_lengths(expect, expected, length)
+    judged = [
+        (compare(report, kind, same_cache=same_cache), reading)
+        for reading in readings
+        for kind in kinds_of_layer(reading, layer, width)
+    ]
+    report, reading = min(judged, key=lambda each: distance(each[0]))
+    if len(readings) > 1 and not report.follows_length:
+        which = "long" if reading is readings[0] else "short"
+        report = not_tested(report, f"{which} texts, for which longrope has another list")
+    if isinstance(reading, RotarySettings):
+        report = replace(report, settings=reading)
         others = others_of(report)
         report = not_tested(report, others) if others else report
     return replace(report, lines=lines(report))

@@ -59,6 +59,23 @@ def longest_of(expect: Any, expected: RotarySettings | LayerRotation) -> int | N
     return int(length)
 
 
+def of_lengths(
+    expect: Any, expected: RotarySettings | LayerRotation, longest: int | None
+) -> list[RotarySettings | LayerRotation]:
+    """What a file with LongRoPE asks of short texts and of long ones, or for ``longest`` alone.
+
+    Of another file it is one reading, ``expected``. Settings were read for some length already."""
+    if isinstance(expected, LayerRotation) or expect is expected:
+        return [expected]
+    if not any(kind.rope_type == "longrope" for kind in expected.kinds):
+        return [expected]
+    if longest is not None:
+        return [rotary_settings(expect, longest)]
+    length = longest_of(expect, expected)
+    long = expected if length is None else rotary_settings(expect, length)
+    return [expected] if long.layers == expected.layers else [expected, long]
+
+
 def one_layer(settings: RotarySettings, layer: Any, name: str = "layer") -> LayerRotation:
     """What a layer that the argument ``name`` names turns by."""
     number, last = check.integer(name, layer, at_least=0), len(settings.layers) - 1

@@ -48,13 +48,6 @@ OLDER_BASES = {
     "global_rope_theta": "full_attention",
     "compress_rope_theta": "compress",
 }
-# Intervals from which older files want the kinds of their layers: every n-th has full attention.
-INTERVALS = (
-    "sliding_window_pattern",
-    "_sliding_window_pattern",
-    "global_attn_every_n_layers",
-    "full_attention_interval",
-)
 # Fields about positions that a file may have, and those of them that this module reads. The others
 # are listed as unread: the model's code may give them a meaning that is not known here.
 ABOUT_ROTATION = re.compile(r"rope|rotary|alibi|nope_|position_embedding")
@@ -360,12 +353,19 @@ def _of_kinds(parameters: Mapping[str, Any]) -> Fields:
     }
 
 
+def reads(family: Family, older: str) -> bool:
+    """Whether the code of a family reads a field by an older name; of a family of the caller's this
+    is taken for granted."""
+    return "read" not in family or older == "rope_scaling" or older in family.get("older_names", ())
+
+
 def _unread(given: Fields, family: Family) -> Iterator[str]:
     """The fields about positions that nothing here reads, also those one level deeper."""
     known = {*READ, *family.get("switches", {}), *family.get("names", {}).values()}
     known |= {family.get("bases"), family.get("scaled"), family.get("unturned", {}).get("list")}
     known |= {family.get("width"), family.get("rotary_dim"), family.get("older_rotary_dim")}
     known |= set(family.get("defaults", {})) | {"rotary_dim"}  # which `fields` may add itself
+    known -= {older for older in OLDER if not reads(family, older)}
     for name, value in given.items():
         if name in ("attn_config", "attention_config") and isinstance(value, Mapping):
             yield from (
@@ -424,7 +424,7 @@ class _Reader:
             if other in fields:
                 fields.setdefault(name, fields[other])
         for older, name in OLDER.items():
-            if older in fields:
+            if older in fields and reads(family, older):
                 fields.setdefault(name, fields[older])
         self.given = fields
         self.nulls = {name for name, value in given.items() if value is None}
@@ -498,19 +498,36 @@ class _Reader:
         numbers = self.kinds_of_numbers(count)
         if numbers is not None:
             return numbers
-        pattern = self.family.get("defaults", {}).get("pattern")
-        for name in INTERVALS:
-            if name in self.given and pattern:
-                step = self.integer(name)
-                full = [(i + 1) % step == 0 for i in range(count)]
-                if name == "global_attn_every_n_layers":
-                    full = [i % step == 0 for i in range(count)]
-                other = next((k for k in pattern if k != "full_attention"), "sliding_attention")
-                return ["full_attention" if each else other for each in full]
-        if pattern:
+        return self.kinds_of_the_class(count)
+
+    def kinds_of_the_class(self, count: int) -> list[str | None]:
+        """The kinds of layers where a file does not list them, as the family's class deals them."""
+        rule = self.family.get("kinds")
+        if rule is None:
+            return [None] * count
+        cycle: list[str | None] = self.interval(rule["cycle"]) or rule["cycle"]
+        if cycle is rule["cycle"]:
             self.sources["layers"] = f"the default of {self.shared}"
-            return [pattern[i % len(pattern)] for i in range(count)]
-        return [None] * count
+        origin = count if rule.get("from_end") else 0
+        kinds = [cycle[(i - origin) % len(cycle)] for i in range(count)]
+        first, last = rule.get("first", []), rule.get("last", [])
+        kinds[: len(first)] = first[:count]
+        if last:
+            kinds[-len(last) :] = last
+        return kinds
+
+    def interval(self, default: list[str]) -> list[str | None] | None:
+        """What is repeated where a field says how often full attention comes."""
+        for name, where in self.family.get("intervals", {}).items():
+            if name in self.given:
+                step = self.integer(name)
+                if step > WIDEST:
+                    raise ConfigurationError(f"{name} must be at most {WIDEST:,}, got {step:,}")
+                full = default[0 if where == "start" else -1]
+                other = next((kind for kind in default if kind != full), "sliding_attention")
+                others: list[str | None] = [other] * (step - 1)
+                return [full, *others] if where == "start" else [*others, full]
+        return None
 
     def kinds_of_numbers(self, count: int) -> list[str | None] | None:
         """The kinds of layers, if an older file has a number for each, as DeepSeek-V4's has."""
@@ -601,13 +618,14 @@ class _Reader:
         if nested:
             if "flat" in self.family:  # these classes complete a kind that the file leaves out
                 nested = kinds | nested
-            return {k: None if v is None else self.completed(dict(v)) for k, v in nested.items()}
+            return {k: None if v is None else self.completed(dict(v), k) for k, v in nested.items()}
         if kinds:
             return self.dealt(kinds, given)
         has_base = "rope_theta" in self.given
         if given is None and not (has_base and default.get("rope_type", "default") == "default"):
             # A class whose default is a scaling keeps it where a file has a base alone.
-            given = {k: v for k, v in default.items() if k != "rope_theta" or not has_base}
+            beside = {"rope_theta", "partial_rotary_factor"} & set(self.given)
+            given = {name: value for name, value in default.items() if name not in beside}
             self.sources["frequencies"] = f"the default of {self.shared}"
         whole = self.completed(dict(given or {}))
         result: dict[str | None, Any] = {None: whole}
@@ -645,6 +663,9 @@ class _Reader:
         for name in bases:
             for kind in taken.get(name, ()):
                 found[kind] |= {"rope_theta": self.given[name]}
+        if "partial_rotary_factor" in self.given:
+            for kind in taken.get("partial_rotary_factor", ()):
+                found[kind] |= {"partial_rotary_factor": self.given["partial_rotary_factor"]}
         if scaling:
             if "rope_scaling" not in taken:
                 raise ConfigurationError(
@@ -678,12 +699,16 @@ class _Reader:
             told.setdefault("attention_factor", 1.0)
         return told
 
-    def completed(self, given: Fields) -> Fields:
+    def completed(self, given: Fields, kind: str | None = None) -> Fields:
         """One kind's fields, with those that a file has beside them."""
-        for name in ("rope_theta", "partial_rotary_factor"):
+        default = self.family.get("defaults", {}).get("rope_parameters") or {}
+        taken = ["rope_theta", "partial_rotary_factor"]
+        of_part = self.family.get("flat", {}).get("partial_rotary_factor", ())
+        if _of_kinds(default) and kind not in of_part:  # the class gives no part to this kind
+            taken.remove("partial_rotary_factor")
+        for name in taken:
             if given.get(name) is None and self.field(name) is not None:
                 given[name] = self.field(name)
-        default = self.family.get("defaults", {}).get("rope_parameters") or {}
         if given.get("rope_theta") is None and default.get("rope_theta") is not None:
             given["rope_theta"] = default["rope_theta"]
             self.sources["base"] = f"the default of {self.shared}"
@@ -853,6 +878,10 @@ class _Reader:
 
     def not_rotation(self, kinds: list[str | None]) -> list[str]:
         said = self.norms()
+        said += [
+            f"other vectors in these layers, as an indexer's, turn in the layout {layout}"
+            for layout in self.family.get("further", ())
+        ]
         said.append(self.softmax_scale(kinds))
         cap = self.family.get("soft_cap")
         if cap is not None and self.field(cap):

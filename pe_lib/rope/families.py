@@ -20,9 +20,9 @@ class UnknownFamily(ValueError):
     def __init__(self, model_type: Any) -> None:
         super().__init__(
             f"model_type must be a family of the table, {len(families())} of transformers "
-            f"{version()}, got {model_type!r}: its layout is not known, and not guessed. To find "
-            "it out, give its rotation to pe_lib.doctor.examine; then pass family= to "
-            "rotary_settings: the name of a family that shares its code, or "
+            f"{version()}, got {model_type!r}: its layout is not known, and not guessed, if it "
+            "rotates at all. To find it out, give its rotation to pe_lib.doctor.examine; then pass "
+            "family= to rotary_settings: the name of a family that shares its code, or "
             '{"layout": "split"} or {"layout": "interleaved"}'
         )
 
@@ -73,10 +73,19 @@ def families() -> dict[str, Family]:
         Where a field has another name in this family.
     ``defaults``
         The fields that a file may leave out, as the family's class has them.
+    ``further``
+        The layouts of further functions that turn something else in the same layers.
     ``soft_cap``
         The field that caps scores, where the code uses it.
+    ``older_names``
+        The older names of a base and of a part that the code reads.
     ``older_rotary_dim``
         The field of older files that says how much turns, where ``partial_rotary_factor`` does not.
+    ``kinds``
+        By which rule kinds are dealt to layers: a ``cycle`` that is repeated, from the first layer
+        or, with ``from_end``, back from the last; and the kinds that stand ``first`` and ``last``.
+    ``intervals``
+        Fields that say how often full attention comes in the cycle: at its "start" or "end".
     ``numbers``
         Of older files the field with a number for each layer, and which kind each number means.
     ``plain_yarn``

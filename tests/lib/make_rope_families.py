@@ -520,6 +520,22 @@ KEPT = (
 
 def defaults_of(model_type: str) -> dict[str, Any]:
     """The fields that a file may leave out, and the names that this family gives them."""
+    names = {a: b for a, b in CONFIG_MAPPING[model_type].attribute_map.items() if a in KEPT}
+    result: dict[str, Any] = {"defaults": sizes_of(model_type)} | kinds_of_layers(model_type)
+    result |= flat_fields(model_type)
+    older = older_names(model_type)
+    if older:
+        result["older_names"] = older
+    if ignores_head_dim(model_type):
+        result["width"] = "hidden_size"
+    part = older_rotary_dim(model_type)
+    if part is not None:
+        result["older_rotary_dim"] = part
+    return result | ({"names": names} if names else {})
+
+
+def sizes_of(model_type: str) -> dict[str, Any]:
+    """The fields of a family's default configuration, without those computed from others."""
     config = CONFIG_MAPPING[model_type]()
     fields: dict[str, Any] = {}
     for name in KEPT:
@@ -527,8 +543,12 @@ def defaults_of(model_type: str) -> dict[str, Any]:
             value = getattr(config, name)
             if isinstance(value, int | float | str):
                 fields[name] = value
-    if not isinstance(getattr(type(config), "head_dim", None), int):
-        fields.pop("head_dim", None)  # it is computed from the other sizes
+    own_name = type(config).attribute_map.get("head_dim", "head_dim")
+    if not isinstance(getattr(type(config), own_name, None), int):
+        fields.pop("head_dim", None)
+    for name in ("query_pre_attn_scalar", "attention_multiplier"):
+        if name in fields and follows_the_width(model_type, name):
+            del fields[name]  # and where a file has none, the scale is the usual one
     if isinstance(getattr(config, "rope_parameters", None), dict):
         fields["rope_parameters"] = config.rope_parameters
     widths = config.to_dict().get("per_layer_config") or {}
@@ -537,15 +557,7 @@ def defaults_of(model_type: str) -> dict[str, Any]:
             fields["global_head_dim"] = own["head_dim"]
     if "per_layer_config" in config.to_dict():
         fields["head_dim"] = config.to_dict().get("head_dim")
-    kinds = getattr(config, "layer_types", None)
-    if isinstance(kinds, list | tuple) and kinds:
-        fields["pattern"] = shortest_pattern(list(kinds))
-    names = {a: b for a, b in CONFIG_MAPPING[model_type].attribute_map.items() if a in KEPT}
-    result: dict[str, Any] = {"defaults": fields} | flat_fields(model_type)
-    older = older_rotary_dim(model_type)
-    if older is not None:
-        result["older_rotary_dim"] = older
-    return result | ({"names": names} if names else {})
+    return fields
 
 
 # Fields of older files, which have one base or scaling, or two, beside each other.
@@ -555,6 +567,7 @@ OLDER_FIELDS: dict[str, Any] = {
     "global_rope_theta": 54_321.0,
     "local_rope_theta": 54_321.0,
     "compress_rope_theta": 54_321.0,
+    "partial_rotary_factor": 0.54321,
     "rope_scaling": {"rope_type": "linear", "factor": 54_321.0},
 }
 
@@ -566,10 +579,14 @@ def flat_fields(model_type: str) -> dict[str, Any]:
     default parameters have one. Found by giving the class a field with a number that no model has.
     """
     found = {}
-    with contextlib.suppress(Exception):
-        parameters = CONFIG_MAPPING[model_type].from_dict({"rope_theta": 54_321.0}).rope_parameters
-        if parameters.get("rope_theta") not in (None, 54_321.0):
-            return {"unread": ["rope_theta"]}
+    unread = []
+    for name, number in (("rope_theta", 54_321.0), ("partial_rotary_factor", 0.54321)):
+        with contextlib.suppress(Exception):
+            parameters = CONFIG_MAPPING[model_type].from_dict({name: number}).rope_parameters
+            if parameters.get(name) not in (None, number):
+                unread.append(name)
+    if unread:
+        return {"unread": unread}
     for name, value in OLDER_FIELDS.items():
         with contextlib.suppress(Exception):  # families with strict fields refuse an unknown one
             config = CONFIG_MAPPING[model_type].from_dict({name: copy.deepcopy(value)})
@@ -577,7 +594,7 @@ def flat_fields(model_type: str) -> dict[str, Any]:
             taken = [
                 kind
                 for kind, own in parameters.items()
-                if isinstance(own, dict) and 54_321.0 in own.values()
+                if isinstance(own, dict) and {54_321.0, 0.54321} & set(_plain(own.values()))
             ]
             if taken:
                 found[name] = sorted(taken)
@@ -597,6 +614,16 @@ def flat_fields(model_type: str) -> dict[str, Any]:
     return {"flat": found} if found else {}
 
 
+def ignores_head_dim(model_type: str) -> bool:
+    """Whether a class computes the width of a head, whatever the file says."""
+    kind = CONFIG_MAPPING[model_type]
+    with contextlib.suppress(Exception):
+        computed = kind().hidden_size // kind().num_attention_heads
+        given = kind.from_dict({"head_dim": 2 * computed})
+        return bool(given.head_dim == computed)
+    return False
+
+
 def older_rotary_dim(model_type: str) -> str | None:
     """The field that a file may have in place of the part of a head that turns, as released ones
     of MiniMax-M2 and DeepSeek-V4 do. Other families keep such a field, and their code ignores it.
@@ -614,12 +641,121 @@ def older_rotary_dim(model_type: str) -> str | None:
     return None
 
 
-def shortest_pattern(kinds: list[str]) -> list[str]:
-    """The shortest list that gives these kinds when it is repeated."""
-    for length in range(1, len(kinds)):
-        if all(kind == kinds[i % length] for i, kind in enumerate(kinds)):
-            return kinds[:length]
+def older_names(model_type: str) -> list[str]:
+    """Which older names of a base and of a part a class reads."""
+    found = []
+    for name, number in (
+        ("rotary_pct", 0.25),
+        ("rotary_emb_base", 54_321.0),
+        ("rotary_base", 54_321.0),
+    ):
+        for value in (number, number / 2):  # one of them is no default
+            with contextlib.suppress(Exception):
+                parameters = CONFIG_MAPPING[model_type].from_dict({name: value}).rope_parameters
+                if value in parameters.values():
+                    found.append(name)
+    return [name for name in dict.fromkeys(found) if found.count(name) == 2]
+
+
+def _plain(values: Any) -> list[float]:
+    return [each for each in values if isinstance(each, float)]
+
+
+def follows_the_width(model_type: str, name: str) -> bool:
+    """Whether a scale is computed from the width of a head."""
+    kind = CONFIG_MAPPING[model_type]
+    with contextlib.suppress(Exception):
+        return bool(getattr(kind(), name) != getattr(kind(head_dim=2 * kind().head_dim), name))
+    return False
+
+
+# ---- Which kind of layer stands where
+
+COUNTS = (13, 20, 24, 31, 48, 61)  # of layers, to find a rule for any number
+
+
+def kinds_of_layers(model_type: str) -> dict[str, Any]:
+    """The rule by which a class deals kinds to its layers, and the fields that change its step."""
+    default = getattr(CONFIG_MAPPING[model_type](), "layer_types", None)
+    if not isinstance(default, list | tuple) or not default:
+        return {}
+    seen = {len(default): list(default)}
+    for count in COUNTS:
+        kinds = layer_types(model_type, num_hidden_layers=count)
+        if len(kinds) == count:
+            seen[count] = kinds
+    rule = next((each for each in rules(seen[max(seen)]) if fits(each, seen)), None)
+    if rule is None:  # of the default number of layers alone
+        seen = {len(default): list(default)}
+        rule = next(each for each in rules(list(default)) if fits(each, seen))
+    return {"kinds": rule} | intervals(model_type, rule)
+
+
+def layer_types(model_type: str, **fields: Any) -> list[str]:
+    """The kinds of layers that a class makes of some fields; none if it refuses them."""
+    with contextlib.suppress(Exception):
+        return list(CONFIG_MAPPING[model_type].from_dict(fields).layer_types)
+    return []
+
+
+def rules(kinds: list[str]) -> Iterator[dict[str, Any]]:
+    """Rules that may give these kinds, the shortest first: what is repeated, counted from the
+    first layer or back from the last, and what stands before and after it."""
+    for length in range(1, len(kinds) + 1):
+        for first, last, from_end in itertools.product(range(3), range(2), (False, True)):
+            if length - first - last < 1:
+                continue
+            middle = range(first, len(kinds) - last)
+            size = length - first - last
+            origin = len(kinds) if from_end else 0
+            cycle = {(i - origin) % size: kinds[i] for i in middle}
+            if len(cycle) < size:
+                continue
+            rule: dict[str, Any] = {"cycle": [cycle[i] for i in range(size)]}
+            rule |= {"first": kinds[:first]} if first else {}
+            rule |= {"last": kinds[-last:]} if last else {}
+            yield rule | ({"from_end": True} if from_end else {})
+
+
+def fits(rule: dict[str, Any], seen: dict[int, list[str]]) -> bool:
+    return all(dealt(rule, count) == kinds for count, kinds in seen.items())
+
+
+def dealt(rule: dict[str, Any], count: int) -> list[str]:
+    """The kinds of so many layers by a rule; written here again, since pe_lib is under test."""
+    cycle, first, last = rule["cycle"], rule.get("first", []), rule.get("last", [])
+    origin = count if rule.get("from_end") else 0
+    kinds = [cycle[(i - origin) % len(cycle)] for i in range(count)]
+    kinds[: len(first)] = first[:count]
+    if last and count:
+        kinds[-len(last) :] = last
     return kinds
+
+
+def intervals(model_type: str, rule: dict[str, Any]) -> dict[str, Any]:
+    """The fields that say how often full attention comes: after each stretch of so many layers, or
+    at its start."""
+    fields = {n for n, v in CONFIG_MAPPING[model_type]().to_dict().items() if type(v) is int}
+    # Classes take these out of what they are given.
+    fields |= {"sliding_window_pattern", "full_attention_interval", "global_attn_every_n_layers"}
+    if len(set(rule["cycle"])) == 1:
+        return {}
+    found = {}
+    for name in sorted(fields - {"num_hidden_layers"}):
+        for where in ("end", "start"):
+            steps = (2, 3, 5)
+            full = rule["cycle"][0 if where == "start" else -1]
+            other = next((each for each in rule["cycle"] if each != full), "sliding_attention")
+            cycles = [[other] * (step - 1) for step in steps]
+            for cycle in cycles:
+                cycle.insert(0 if where == "start" else len(cycle), full)
+            made = [layer_types(model_type, **{name: step}) for step in steps]
+            expected = [
+                dealt(rule | {"cycle": c}, len(m)) for c, m in zip(cycles, made, strict=True)
+            ]
+            if all(made) and made == expected:
+                found[name] = where
+    return {"intervals": found} if found else {}
 
 
 def of_code(report: doctor.Report) -> dict[str, Any]:
@@ -708,7 +844,7 @@ def record(model_type: str) -> dict[str, Any]:
     if any(of_code(each) != of_code(first) for each in reports.values()):
         raise NotRead("its layers have different layouts")
     complete(family, first)
-    family |= norms_of(watched)
+    family |= norms_of(watched) | further(watched, first)
     switch = next(filter(NORMS_FIELD.match, watched.config.to_dict()), None)
     if switch is not None:
         family |= norms_of(watch(model_type, {switch: True})) | {"norms_field": switch}
@@ -963,6 +1099,22 @@ def examine(watched: Watched) -> dict[int, doctor.Report]:
             reports[key] = doctor.examine(turn, width, axes="seq", position_axes=axes)
         by_layer[call.layer] = reports[key]
     return by_layer
+
+
+def further(watched: Watched, first: doctor.Report) -> dict[str, Any]:
+    """The layout of another function that turns something else in the same layers, such as the
+    queries and keys of an indexer."""
+    main = {call.layer: call.function for call in reversed(watched.calls)}
+    seen: dict[tuple[Any, int], str] = {}
+    for call in watched.calls:
+        with contextlib.suppress(Exception):  # its cosines may be made in the layer itself
+            key = call.function, vectors(call).shape[-1]
+            if call.function is main[call.layer] or key in seen:
+                continue
+            report = doctor.examine(turn_of(call), key[1], axes="seq")
+            seen[key] = of_code(report)["layout"]
+    others = sorted(set(seen.values()) - {of_code(first)["layout"]})
+    return {"further": others} if others else {}
 
 
 def rerun(watched: Watched, call: Call) -> Callable[[Any, Any], Any]:

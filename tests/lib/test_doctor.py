@@ -881,6 +881,34 @@ def test_long_texts_are_held_to_the_list_of_long_texts() -> None:
     assert "pairs 31 differ" in report.faults[0].difference
 
 
+LONGROPE: dict[str, Any] = {
+    "model_type": "phi3",
+    "head_dim": WIDTH,
+    "num_hidden_layers": 2,
+    "max_position_embeddings": 131_072,
+    "original_max_position_embeddings": 4096,
+    "rope_scaling": {
+        "type": "longrope",
+        "short_factor": np.linspace(1, 2, WIDTH // 2).round(3).tolist(),
+        "long_factor": np.linspace(1, 64, WIDTH // 2).round(3).tolist(),
+    },
+}
+
+
+@pytest.mark.parametrize(("length", "other"), [(4096, "long"), (131_072, "short")])
+def test_a_kernel_with_one_list_of_longrope_is_held_to_that_list(length: int, other: str) -> None:
+    """Some engines take one list for all texts."""
+    (layer,) = rotary_settings(LONGROPE, length).kinds
+    turn = rotation(layer)
+    report = doctor.examine(turn, expect=LONGROPE)
+    assert report.faults == (), report
+    assert f"{other} texts, for which longrope has another list" in report.untested
+    assert doctor.examine(turn, expect=LONGROPE, longest=length).faults == ()
+    wrong = {4096: 131_072, 131_072: 4096}[length]
+    assert "frequencies" in doctor.examine(turn, expect=LONGROPE, longest=wrong).codes
+    assert "another list" not in str(doctor.examine(turn, expect=LONGROPE, longest=length))
+
+
 def test_flash_attn_by_its_reference_formula() -> None:
     """Its function runs on a GPU alone; here is what its source gives as the formula in torch."""
 

@@ -638,7 +638,11 @@ def test_layers_that_are_not_known_are_not_called_known() -> None:
 # ---- Older files, with one base or scaling for several kinds of layers
 
 SCALING = {"rope_type": "linear", "factor": 2.0}
-OF_KINDS = sorted(name for name, family in families().items() if "flat" in family)
+OF_KINDS = sorted(
+    name
+    for name, family in families().items()
+    if not {"rope_theta", "rope_scaling"}.isdisjoint(family.get("flat", {}))
+)
 OLDER_FILES = [
     {"rope_theta": 12_345.0},
     {"rope_theta": 12_345.0, "rope_scaling": SCALING},
@@ -827,6 +831,59 @@ def test_layers_whose_frequencies_are_not_scaled() -> None:
     for wrong in ("all", [1.5], [-1]):
         with pytest.raises(ConfigurationError, match="rope_scaling_layers"):
             rotary_settings(file | {"rope_scaling_layers": wrong})
+
+
+# ---- Files with few fields
+
+FEW_FIELDS: list[dict[str, Any]] = [
+    {"num_hidden_layers": 23},
+    {"num_hidden_layers": 48},
+    {"head_dim": 96},
+    {"partial_rotary_factor": 0.5},
+    {"rotary_pct": 0.5},
+    {"num_attention_heads": 8, "hidden_size": 1024},
+    {"num_hidden_layers": 23, "sliding_window_pattern": 4},
+    {"global_attn_every_n_layers": 2},
+    {"full_attention_interval": 3},
+    {"layer_group_size": 8},
+]
+
+
+# Their classes give a field another meaning than its name has.
+NOT_AS_THE_CLASS = {
+    "longcat_flash",  # twice as many layers as num_layers, its own field
+    "glm4_moe_lite",  # head_dim is qk_rope_head_dim
+}
+
+
+def turned(settings: RotarySettings) -> list[Any]:
+    """What the layers do, whatever the file called it."""
+    return [
+        layer
+        and (
+            *(layer.head_dim, layer.rotary_dim, layer.rotary_start, layer.layout),
+            *(layer.frequencies, layer.attention_factor, layer.pair_axes),
+        )
+        for layer in settings.layers
+    ]
+
+
+@pytest.mark.parametrize("fields", FEW_FIELDS, ids=lambda fields: " ".join(fields))
+def test_what_a_file_leaves_out_is_what_the_class_makes_of_it(fields: dict[str, Any]) -> None:
+    """The file as it is, beside the one that transformers writes when it has read it."""
+    compared = 0
+    for model_type, family in families().items():
+        if "text" in family or model_type in NOT_AS_THE_CLASS:
+            continue
+        try:
+            written = CONFIG_MAPPING[model_type].from_dict(copy.deepcopy(fields)).to_dict()
+            expected = turned(rotary_settings(written))
+        except Exception:  # a class refuses such fields, or what it writes cannot be built
+            continue
+        found = turned(rotary_settings({"model_type": model_type} | copy.deepcopy(fields)))
+        assert found == expected, model_type
+        compared += 1
+    assert compared > 120
 
 
 # ---- Fields that switch the rotation, and fields that are not known

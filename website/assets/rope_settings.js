@@ -510,9 +510,6 @@ const ropeSettings = (() => {
     global_rope_theta: "full_attention",
     compress_rope_theta: "compress",
   };
-  const INTERVALS = [
-    "sliding_window_pattern", "_sliding_window_pattern", "global_attn_every_n_layers", "full_attention_interval",
-  ];
   const ABOUT_ROTATION = /rope|rotary|alibi|nope_|position_embedding/;
   const READ = [
     "rope_parameters", "rope_theta", "partial_rotary_factor", "qk_rope_head_dim", "qk_nope_head_dim",
@@ -536,8 +533,8 @@ const ropeSettings = (() => {
     if (known) return known;
     throw new UnknownFamily(
       `model_type must be a family of the table, ${Object.keys(table.families).length} of transformers ` +
-        `${table.transformers}, got ${repr(modelType)}: its layout is not known, and not guessed. To find ` +
-        "it out, give its rotation to pe_lib.doctor.examine; then pass family= to rotary_settings: " +
+        `${table.transformers}, got ${repr(modelType)}: its layout is not known, and not guessed, if it ` +
+        "rotates at all. To find it out, give its rotation to pe_lib.doctor.examine; then pass family= to rotary_settings: " +
         "the name of a family that shares its code, or " +
         '{"layout": "split"} or {"layout": "interleaved"}'
     );
@@ -559,12 +556,17 @@ const ropeSettings = (() => {
     Object.entries(parameters).filter(([kind, value]) => isObject(value) || (value === null && kind.endsWith("attention")));
 
   /** The fields about positions that nothing here reads, also those one level deeper. */
+  /** Whether the code of a family reads a field by an older name; of one chosen on the page it is taken for granted. */
+  const reads = (family, older) =>
+    family.read === undefined || older === "rope_scaling" || (family.older_names ?? []).includes(older);
+
   function unreadFields(given, family) {
     const known = new Set([
       ...READ, "rotary_dim", family.width, family.rotary_dim, family.older_rotary_dim,
       family.bases, family.scaled, family.unturned?.list,
       ...Object.keys(family.switches ?? {}), ...Object.values(family.names ?? {}), ...Object.keys(family.defaults ?? {}),
     ]);
+    for (const older of Object.keys(OLDER)) if (!reads(family, older)) known.delete(older);
     const matters = ([name, value]) => ABOUT_ROTATION.test(name) && !HARMLESS.includes(value);
     return Object.entries(given).flatMap(([name, value]) => {
       if (["attn_config", "attention_config"].includes(name) && isObject(value))
@@ -590,7 +592,8 @@ const ropeSettings = (() => {
         if (value !== null && !unread.includes(name)) fields[name] = value;
       for (const [name, other] of Object.entries(family.names ?? {}))
         if (other in fields) fields[name] ??= fields[other];
-      for (const [older, name] of Object.entries(OLDER)) if (older in fields) fields[name] ??= fields[older];
+      for (const [older, name] of Object.entries(OLDER))
+        if (older in fields && reads(family, older)) fields[name] ??= fields[older];
       this.given = fields;
       this.nulls = Object.keys(given).filter((name) => given[name] === null);
       this.defaults = family.defaults ?? {};
@@ -692,18 +695,36 @@ const ropeSettings = (() => {
         for (const each of numbers) checkChoice(`each number in ${name}`, plain(each), Object.keys(meaning));
         return numbers.map((each) => meaning[plain(each)]);
       }
-      const { pattern } = this.defaults;
-      const all = Array.from({ length: number }, (_, index) => index);
-      for (const name of INTERVALS) {
-        if (!(name in this.given) || !pattern?.length) continue;
+      return this.kindsOfTheClass(number);
+    }
+
+    /** The kinds of layers where a file does not list them, as the family's class deals them. */
+    kindsOfTheClass(count) {
+      const rule = this.family.kinds;
+      if (rule === undefined) return Array(count).fill(null);
+      const told = this.interval(rule.cycle);
+      if (told === null) this.sources.layers = `the default of ${this.modelType}`;
+      const cycle = told ?? rule.cycle;
+      const { first = [], last = [] } = rule;
+      const shift = rule.from_end ? cycle.length - (count % cycle.length) : 0;
+      return Array.from({ length: count }, (_, i) => {
+        if (i >= count - last.length) return last[i - count + last.length];
+        return i < first.length ? first[i] : cycle[(i + shift) % cycle.length];
+      });
+    }
+
+    /** What is repeated where a field says how often full attention comes. */
+    interval(cycle) {
+      for (const [name, where] of Object.entries(this.family.intervals ?? {})) {
+        if (!(name in this.given)) continue;
         const step = Number(this.integer(name));
-        const isFull = name === "global_attn_every_n_layers" ? (i) => i % step === 0 : (i) => (i + 1) % step === 0;
-        const other = pattern.find((kind) => kind !== "full_attention") ?? "sliding_attention";
-        return all.map((i) => (isFull(i) ? "full_attention" : other));
+        if (step > WIDEST)
+          throw new CannotSay(`${name} must be at most ${group(String(WIDEST))}, got ${group(String(this.integer(name)))}`);
+        const full = cycle.at(where === "start" ? 0 : -1);
+        const others = Array(step - 1).fill(cycle.find((kind) => kind !== full) ?? "sliding_attention");
+        return where === "start" ? [full, ...others] : [...others, full];
       }
-      if (!pattern?.length) return all.map(() => null);
-      this.sources.layers = `the default of ${this.modelType}`;
-      return all.map((i) => pattern[i % pattern.length]);
+      return null;
     }
 
     /** A function that says which layers leave the rotation out. */
@@ -780,13 +801,14 @@ const ropeSettings = (() => {
       if (nested.length) {
         // These classes complete a kind that the file leaves out.
         if (this.family.flat) nested = [...new Map([...kinds, ...nested])];
-        return new Map(nested.map(([kind, value]) => [kind, value === null ? null : this.completed(object(value))]));
+        return new Map(nested.map(([kind, value]) => [kind, value === null ? null : this.completed(object(value), kind)]));
       }
       if (kinds.length) return this.dealt(kinds, given);
       const hasBase = "rope_theta" in this.given;
       if (given === null && (!hasBase || (own.rope_type ?? "default") !== "default")) {
         // A class whose default is a scaling keeps it where a file has a base alone.
-        given = Object.fromEntries(Object.entries(own).filter(([name]) => name !== "rope_theta" || !hasBase));
+        const isBeside = (name) => ["rope_theta", "partial_rotary_factor"].includes(name) && name in this.given;
+        given = Object.fromEntries(Object.entries(own).filter(([name]) => !isBeside(name)));
         this.sources.frequencies = `the default of ${this.modelType}`;
       }
       const whole = this.completed(object(given ?? {}));
@@ -816,6 +838,9 @@ const ropeSettings = (() => {
       for (const name of bases) if (!(name in taken)) this.ignored.add(name);
       for (const name of bases)
         for (const kind of taken[name] ?? []) found.get(kind).rope_theta = this.given[name];
+      if ("partial_rotary_factor" in this.given)
+        for (const kind of taken.partial_rotary_factor ?? [])
+          found.get(kind).partial_rotary_factor = this.given.partial_rotary_factor;
       const isScaled = scaling !== null && Object.keys(scaling).length > 0;
       if (isScaled) {
         if (!taken.rope_scaling)
@@ -851,8 +876,11 @@ const ropeSettings = (() => {
     }
 
     /** One kind's fields, with those that a file has beside them. */
-    completed(given) {
-      for (const name of ["rope_theta", "partial_rotary_factor"])
+    completed(given, kind = null) {
+      const ofPart = this.family.flat?.partial_rotary_factor ?? [];
+      const hasKinds = ofKinds(this.defaults.rope_parameters ?? {}).length > 0;
+      const isDealt = (name) => name === "rope_theta" || !hasKinds || ofPart.includes(kind);
+      for (const name of ["rope_theta", "partial_rotary_factor"].filter(isDealt))
         if (given[name] == null && this.field(name) !== null) given[name] = this.field(name);
       const own = this.defaults.rope_parameters ?? {};
       if (given.rope_theta == null && own.rope_theta != null) {
@@ -1008,7 +1036,10 @@ const ropeSettings = (() => {
     // ---- What is not rotation
 
     notRotation(kinds) {
-      return [...this.norms(), this.softmaxScale(kinds), ...this.softCap(), ...this.temperature()];
+      const further = (this.family.further ?? []).map(
+        (layout) => `other vectors in these layers, as an indexer's, turn in the layout ${layout}`
+      );
+      return [...this.norms(), ...further, this.softmaxScale(kinds), ...this.softCap(), ...this.temperature()];
     }
 
     softCap() {
