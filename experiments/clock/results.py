@@ -3,7 +3,7 @@
 import functools
 import json
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,14 +25,28 @@ from experiments.positions.results import left_plateau, where
 from experiments.stored import Run, rows_beside
 
 CONTROLS_FILE = Path(__file__).parent / "controls.json"
+KIND = ("task", "text", "seq_len", "steps")
 MARGIN = 0.1  # nats below the plateau, from where on a model counts as having left it
 
 Array = NDArray[np.floating]
 
 
+SEEDS = 5
+
+
 def load_results() -> list[Run]:
-    """All runs that are stored, in the order in which they ended."""
-    return rows_beside(__file__)
+    """The runs of kinds that have all their seeds, and those without positions, as they ended."""
+    runs = rows_beside(__file__)
+    begun = load_begun()
+    return [run for run in runs if run not in begun]
+
+
+def load_begun() -> list[Run]:
+    """The runs of kinds of which more seeds are still to be made."""
+    of_kind: dict[tuple[Any, ...], list[Run]] = {}
+    for run in where(rows_beside(__file__), encoding="add-learned"):
+        of_kind.setdefault(tuple(run[name] for name in KIND), []).append(run)
+    return [run for runs in of_kind.values() if len(runs) < SEEDS for run in runs]
 
 
 def trained(runs: list[Run], **wanted: object) -> list[Run]:
@@ -173,10 +187,9 @@ class Line(NamedTuple):
 
 def table(runs: list[Run]) -> list[Line]:
     """One line for each kind of run that is stored."""
-    names = ("task", "text", "seq_len", "steps")
     lines = []
-    for kind in {tuple(run[name] for name in names): None for run in trained(runs)}:
-        settings = dict(zip(names, kind, strict=True))
+    for kind in {tuple(run[name] for name in KIND): None for run in trained(runs)}:
+        settings = dict(zip(KIND, kind, strict=True))
         of = trained(runs, **settings)
         ends = {run["seed"]: moments(run)[-1] for run in of}
         lines.append(
