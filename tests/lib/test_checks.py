@@ -82,19 +82,22 @@ rotate(array(np.ones((2, 2, 5, 8))), array(np.ones((2, 5)))) →
     ValueError: by must be a number, of shape (seq,), or have the 3 axes of x.shape[:-1] =
     (2, 2, 5), as (batch, 1, seq) has for x of (batch, heads, seq, width); positions= takes
     (batch, seq); got shape (2, 5)
-rotate(array(np.ones((2, 3, 5, 8))), positions=array(np.ones((3, 5)))) →
+rotate(array(np.ones((2, 3, 5, 8))), positions=array(np.ones((3, 5))), layout="split") →
     ValueError: positions must be of shape (seq,) = (5,), (batch, seq) = (2, 5), or have the axes of
     x.shape[:-1] = (2, 3, 5), each of its size or 1; got (3, 5)
-rotate(array([1.0, 2]), positions=[1]) → ValueError: positions must be one number; got (1,)
+rotate(array([1.0, 2]), positions=[1], layout="split") →
+    ValueError: positions must be one number; got (1,)
 rotate(array([[1.0, 2]]), -array([3], "uint8")) →
     TypeError: by must be signed integers or floats, because the minus of unsigned ones wraps
     around, got ...uint8; RoPE is rotate(x, positions=…), without a minus
 rotate(array([[1.0, 2]]), 1, attention_factor=2) →
     ValueError: attention_factor must be left out beside by, since a shift leaves the factor of what
     is already turned alone, got 2
-rotate(array([[1.0, 2]]), positions=1, rotary_dim=4) → ValueError: rotary_dim must be at most ...
-rotate(array([[1.0, 2]]), positions=1, attention_factor=0) → ValueError: ...positive...
-rotate(array([[1.0] * 8]), positions=1, frequencies=pair, attention_factor=2) →
+rotate(array([[1.0, 2]]), positions=1, rotary_dim=4, layout="split") →
+    ValueError: rotary_dim must be at most ...
+rotate(array([[1.0, 2]]), positions=1, attention_factor=0, layout="split") →
+    ValueError: ...positive...
+rotate(array([[1.0] * 8]), positions=1, frequencies=pair, attention_factor=2, layout="split") →
     ValueError: attention_factor must be left out beside frequencies that have one, as those of
     rotary_frequencies do, got 2
 rotate(array([[1.0, 2]]), [1, 2]) → ValueError: by must broadcast to ... = (1,), got shape (2,)
