@@ -2,6 +2,7 @@
 
 import functools
 import json
+from collections import Counter
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -26,27 +27,29 @@ from experiments.stored import Run, rows_beside
 
 CONTROLS_FILE = Path(__file__).parent / "controls.json"
 KIND = ("task", "text", "seq_len", "steps")
+SEEDS = 5  # of a kind, before anything is said of it beside the others
 MARGIN = 0.1  # nats below the plateau, from where on a model counts as having left it
 
 Array = NDArray[np.floating]
 
 
-SEEDS = 5
-
-
 def load_results() -> list[Run]:
     """The runs of kinds that have all their seeds, and those without positions, as they ended."""
     runs = rows_beside(__file__)
-    begun = load_begun()
-    return [run for run in runs if run not in begun]
+    seeds = Counter(map(kind_of, trained(runs)))
+    return [run for run in runs if run["encoding"] == "none" or seeds[kind_of(run)] >= SEEDS]
 
 
 def load_begun() -> list[Run]:
     """The runs of kinds of which more seeds are still to be made."""
-    of_kind: dict[tuple[Any, ...], list[Run]] = {}
-    for run in where(rows_beside(__file__), encoding="add-learned"):
-        of_kind.setdefault(tuple(run[name] for name in KIND), []).append(run)
-    return [run for runs in of_kind.values() if len(runs) < SEEDS for run in runs]
+    runs = trained(rows_beside(__file__))
+    seeds = Counter(map(kind_of, runs))
+    return [run for run in runs if seeds[kind_of(run)] < SEEDS]
+
+
+def kind_of(run: Run) -> tuple[Any, ...]:
+    """What runs that differ in the seed alone have in common."""
+    return tuple(run[name] for name in KIND)
 
 
 def trained(runs: list[Run], **wanted: object) -> list[Run]:
@@ -188,7 +191,7 @@ class Line(NamedTuple):
 def table(runs: list[Run]) -> list[Line]:
     """One line for each kind of run that is stored."""
     lines = []
-    for kind in {tuple(run[name] for name in KIND): None for run in trained(runs)}:
+    for kind in dict.fromkeys(map(kind_of, trained(runs))):
         settings = dict(zip(KIND, kind, strict=True))
         of = trained(runs, **settings)
         ends = {run["seed"]: moments(run)[-1] for run in of}

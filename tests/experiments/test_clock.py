@@ -229,3 +229,12 @@ def test_the_order_of_tables_has_a_dot_at_the_chosen_step() -> None:
     assert left[0] == 40
     assert [line.get_linestyle() for line in ax.lines].count("--") == 2  # and a legend's
     plt.close(drawn)
+
+
+def test_kinds_with_all_their_seeds_and_kinds_begun_are_all_that_is_stored() -> None:
+    """What the pages say of five seeds holds of no kind that has fewer."""
+    whole, begun = results.load_results(), results.load_begun()
+    names = [run["name"] for run in (*whole, *begun)]
+    assert sorted(names) == sorted(run["name"] for run in experiment.RESULTS.rows())
+    assert {len(line.losses) for line in results.table(whole)} == {results.SEEDS}
+    assert all(len(line.losses) < results.SEEDS for line in results.table(begun))
