@@ -531,14 +531,14 @@ class _Reader:
 
     def kinds_of_numbers(self, count: int) -> list[str | None] | None:
         """The kinds of layers, if an older file has a number for each, as DeepSeek-V4's has."""
-        name, meaning = self.family.get("numbers", (None, {}))
-        if name not in self.given:
-            return None
-        # There may be more, of layers that predict further tokens.
-        numbers = [str(each) for each in self.of_layers(name, count, may_be_longer=True)]
-        for number in numbers:
-            check.choice(f"each number in {name}", number, tuple(meaning))
-        return [meaning[number] for number in numbers]
+        for name, meaning in self.family.get("numbers", {}).items():
+            if name in self.given:
+                # There may be more, of layers that predict further tokens.
+                numbers = [str(each) for each in self.of_layers(name, count, may_be_longer=True)]
+                for number in numbers:
+                    check.choice(f"each number in {name}", number, tuple(meaning))
+                return [meaning[number] for number in numbers]
+        return None
 
     def unturned(self, kinds: list[str | None]) -> set[int]:
         """The layers that leave the rotation out."""
@@ -921,7 +921,8 @@ class _Reader:
                 m = 0.1 * scale * math.log(factor) + 1
                 text += f" times m² = {m * m:.4f}, m = 0.1·{scale:g}·ln {factor:g} + 1"
             return text
-        widths = {self.width(kind, i) for i, kind in enumerate(kinds)}
+        share = self.family.get("scale_share", 1)
+        widths = {int(self.width(kind, i) * share) for i, kind in enumerate(kinds)}
         return " and ".join(f"softmax scale 1/√{width}" for width in sorted(widths))
 
     def yarn_factor(self, parameters: Fields) -> float:

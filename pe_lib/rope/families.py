@@ -75,6 +75,8 @@ def families() -> dict[str, Family]:
         The fields that a file may leave out, as the family's class has them.
     ``further``
         The layouts of further functions that turn something else in the same layers.
+    ``scale``, ``scale_share``
+        A softmax scale that no field says; or of which share of the width it is one over the root.
     ``soft_cap``
         The field that caps scores, where the code uses it.
     ``older_names``

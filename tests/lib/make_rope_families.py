@@ -560,15 +560,16 @@ def sizes_of(model_type: str) -> dict[str, Any]:
     return fields
 
 
-# Fields of older files, which have one base or scaling, or two, beside each other.
+# Numbers that no model has, and with them the fields of older files, which lie beside each other.
+BASE, PART = MARKS = (54_321.0, 0.54321)
 OLDER_FIELDS: dict[str, Any] = {
-    "rope_theta": 54_321.0,
-    "rope_local_base_freq": 54_321.0,
-    "global_rope_theta": 54_321.0,
-    "local_rope_theta": 54_321.0,
-    "compress_rope_theta": 54_321.0,
-    "partial_rotary_factor": 0.54321,
-    "rope_scaling": {"rope_type": "linear", "factor": 54_321.0},
+    "rope_theta": BASE,
+    "rope_local_base_freq": BASE,
+    "global_rope_theta": BASE,
+    "local_rope_theta": BASE,
+    "compress_rope_theta": BASE,
+    "partial_rotary_factor": PART,
+    "rope_scaling": {"rope_type": "linear", "factor": BASE},
 }
 
 
@@ -580,7 +581,7 @@ def flat_fields(model_type: str) -> dict[str, Any]:
     """
     found = {}
     unread = []
-    for name, number in (("rope_theta", 54_321.0), ("partial_rotary_factor", 0.54321)):
+    for name, number in (("rope_theta", BASE), ("partial_rotary_factor", PART)):
         with contextlib.suppress(Exception):
             parameters = CONFIG_MAPPING[model_type].from_dict({name: number}).rope_parameters
             if parameters.get(name) not in (None, number):
@@ -594,12 +595,12 @@ def flat_fields(model_type: str) -> dict[str, Any]:
             taken = [
                 kind
                 for kind, own in parameters.items()
-                if isinstance(own, dict) and {54_321.0, 0.54321} & set(_plain(own.values()))
+                if isinstance(own, dict) and any(own.get(field) in MARKS for field in own)
             ]
             if taken:
                 found[name] = sorted(taken)
     if "rope_scaling" in found:
-        older = {"type": "linear", "factor": 54_321.0}
+        older = {"type": "linear", "factor": BASE}
         config = CONFIG_MAPPING[model_type].from_dict({"rope_scaling": older})
         kinds = found["rope_scaling"]
         if all(config.rope_parameters[kind]["rope_type"] == "linear" for kind in kinds):
@@ -646,8 +647,8 @@ def older_names(model_type: str) -> list[str]:
     found = []
     for name, number in (
         ("rotary_pct", 0.25),
-        ("rotary_emb_base", 54_321.0),
-        ("rotary_base", 54_321.0),
+        ("rotary_emb_base", BASE),
+        ("rotary_base", BASE),
     ):
         for value in (number, number / 2):  # one of them is no default
             with contextlib.suppress(Exception):
@@ -655,10 +656,6 @@ def older_names(model_type: str) -> list[str]:
                 if value in parameters.values():
                     found.append(name)
     return [name for name in dict.fromkeys(found) if found.count(name) == 2]
-
-
-def _plain(values: Any) -> list[float]:
-    return [each for each in values if isinstance(each, float)]
 
 
 def follows_the_width(model_type: str, name: str) -> bool:
@@ -816,6 +813,16 @@ def softmax_scales(model: Any) -> set[float]:
     return {float(each) for each in scales if isinstance(each, int | float)}
 
 
+def scale_of(watched: Watched) -> dict[str, Any]:
+    """A softmax scale that no field says: of 1, or one over the root of half the width."""
+    scales = softmax_scales(watched.model)
+    if scales == {1.0}:
+        return {"scale": 1}
+    width = vectors(watched.calls[0]).shape[-1]
+    is_of_half = len(scales) == 1 and np.isclose(scales.pop() ** -2, width / 2)
+    return {"scale_share": 0.5} if is_of_half else {}
+
+
 def dealing(rule: str | None, family: dict[str, Any]) -> dict[str, Any]:
     """How axes are dealt to pairs; Ernie names its sections height, width, time."""
     if rule is None:
@@ -851,8 +858,7 @@ def record(model_type: str) -> dict[str, Any]:
         family["defaults"][switch] = getattr(watched.config, switch)
     family |= switches(model_type, watched, family["layout"]) | numbers
     family["defaults"] |= dict.fromkeys(switched_on, False)
-    if softmax_scales(watched.model) == {1.0}:
-        family["scale"] = 1
+    family |= scale_of(watched)
     axes = [each.pair_axes for each in reports.values() if each.pair_axes]
     if axes:
         family["sections"] = np.bincount(axes[0]).tolist()
@@ -872,7 +878,8 @@ def watch_turning(
 ) -> tuple[Watched, dict[str, bool]]:
     """The family with layers of all kinds that its numbers name, and the fields without which
     nothing turns."""
-    kinds = dict.fromkeys(numbers["numbers"][1].values()) if numbers else {}
+    (meanings,) = numbers["numbers"].values() if numbers else ({},)
+    kinds = dict.fromkeys(meanings.values())
     also = {"layer_types": list(itertools.islice(itertools.cycle(kinds), LAYERS))} if kinds else {}
     try:
         return watch(model_type, also), {}
@@ -937,7 +944,7 @@ def kinds_of_numbers(model_type: str) -> dict[str, Any]:
         with contextlib.suppress(Exception):  # a number that has no meaning, or an unknown field
             given = {"num_hidden_layers": 1, "layer_types": None, name: [number]}
             (kinds[str(number)],) = CONFIG_MAPPING[model_type].from_dict(given).layer_types
-    return {"numbers": [name, kinds]} if len(set(kinds.values())) > 1 else {}
+    return {"numbers": {name: kinds}} if len(set(kinds.values())) > 1 else {}
 
 
 # Fields that switch the rotation off, or change its layout, in some families.

@@ -689,9 +689,9 @@ const ropeSettings = (() => {
           );
         return kinds;
       }
-      const [name, meaning] = this.family.numbers ?? [];
-      if (name !== undefined && name in this.given) {
-        const numbers = this.ofLayers(name, number, { cut: true });
+      for (const [name, meaning] of Object.entries(this.family.numbers ?? {})) {
+        if (!(name in this.given)) continue;
+        const numbers = this.ofLayers(name, number, { mayBeLonger: true });
         for (const each of numbers) checkChoice(`each number in ${name}`, plain(each), Object.keys(meaning));
         return numbers.map((each) => meaning[plain(each)]);
       }
@@ -753,9 +753,9 @@ const ropeSettings = (() => {
     }
 
     /** A list of the file with a number for each layer. */
-    ofLayers(name, count, { cut = false } = {}) {
+    ofLayers(name, count, { mayBeLonger = false } = {}) {
       const numbers = this.given[name];
-      const fits = Array.isArray(numbers) && (cut ? numbers.length >= count : numbers.length === count);
+      const fits = Array.isArray(numbers) && (mayBeLonger ? numbers.length >= count : numbers.length === count);
       if (!fits) throw new CannotSay(`${name} must have one number for each of ${count} layers, got ${brief(numbers)}`);
       return numbers.slice(0, count);
     }
@@ -848,10 +848,7 @@ const ropeSettings = (() => {
             `rope_parameters of ${repr(this.modelType)} must have fields for each kind of layer, ` +
               `${kinds.map(([kind]) => repr(kind)).join(", ")}, got ${brief(scaling)}`
           );
-        for (const kind of taken.rope_scaling) {
-          const fields = Object.assign(found.get(kind), this.withoutOlderName(scaling));
-          if (this.family.plain_yarn && fields.rope_type === "yarn") fields.attention_factor ??= 1;
-        }
+        for (const kind of taken.rope_scaling) Object.assign(found.get(kind), this.asTheClassReadsIt(scaling));
       }
       const older = this.family.older_rotary_dim;
       if (older !== undefined && older in this.given && !("partial_rotary_factor" in this.given))
@@ -865,14 +862,17 @@ const ropeSettings = (() => {
       return found;
     }
 
-    /** A scaling whose `type`, the older name of rope_type, is as this family's class reads it. */
-    withoutOlderName(scaling) {
+    /** A scaling of an older file: some classes do not look at `type`, and one takes YaRN without its factor. */
+    asTheClassReadsIt(scaling) {
       const told = object(Object.fromEntries(Object.entries(scaling).filter(([, value]) => value !== null)));
-      if ("rope_type" in told || !("type" in told)) return told;
-      const { type: older, ...rest } = told;
-      if (!this.family.flat || this.family.flat.type) return object(rest, { rope_type: older });
-      this.ignored.add("type");
-      return object(rest);
+      if (!("rope_type" in told) && "type" in told) {
+        const older = told.type;
+        delete told.type;
+        if (!this.family.flat || this.family.flat.type) told.rope_type = older;
+        else this.ignored.add("type");
+      }
+      if (this.family.plain_yarn && told.rope_type === "yarn") told.attention_factor ??= 1;
+      return told;
     }
 
     /** One kind's fields, with those that a file has beside them. */
@@ -1062,7 +1062,8 @@ const ropeSettings = (() => {
           return `softmax scale ${before}${general(checkReal(name, this.field(name)))} (${name})`;
       if (this.family.scale !== undefined) return `softmax scale ${general(this.family.scale)}`;
       if (this.family.width !== "qk_rope_head_dim") {
-        const widths = [...new Set(kinds.map((kind, i) => this.width(kind, i)))].sort((a, b) => a - b);
+        const share = this.family.scale_share ?? 1;
+        const widths = [...new Set(kinds.map((kind, i) => Math.trunc(this.width(kind, i) * share)))].sort((a, b) => a - b);
         return widths.map((width) => `softmax scale 1/√${width}`).join(" and ");
       }
       const [turned, kept] = [this.integer("qk_rope_head_dim"), this.integer("qk_nope_head_dim", 0)];
